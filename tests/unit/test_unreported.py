@@ -89,10 +89,18 @@ def test_what_is_not_reported_is_one_note() -> None:
 
 
 def test_a_check_whose_statement_is_refused_is_a_note() -> None:
+    server, _ = remote({"WHERE 1 = 0": [(0,)]})
+    columns, rows = checks.run(Moment.READY, context(server), ["P02"])
+    assert (columns.code, columns.level) == (rows.code, rows.level) == ("P02", "note")
+    assert "the server has no catalogue" in columns.text
+    assert "not checked, because the server refused" in rows.text
+
+
+def test_tables_that_are_not_there_are_missing() -> None:
     server, _ = remote({})
-    (note,) = checks.run(Moment.READY, context(server), ["P02"])
-    assert (note.code, note.level) == ("P02", "note")
-    assert "not checked, because the server refused" in note.text
+    (stop,) = checks.run(Moment.READY, context(server), ["P02"])
+    assert stop.level == "stop"
+    assert "1 of 1 tables are missing" in stop.text
 
 
 def test_a_lost_server_is_still_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,8 +135,11 @@ def find_differences(
         if shape.is_known and (differences := list(shape_differences(shape, tables)))
     }
     if any(not shape.is_known for shape in existing.values()):
-        text = compose("the columns and indexes of the tables in {database} are not checked: the server has no "
-                       "catalogue that dbdyno can read", database=database)  # fmt: skip
+        text = compose(
+            "the columns and indexes of the tables in {database} are not checked: the server has no catalogue "
+            "that dbdyno can read",
+            database=database,
+        )
         yield _finding("note", text, {}, subject, "")
     if differences and changed_by_variant:
         details = join("; ", (join(": ", (name, join(", ", differences[name]))) for name in differences))

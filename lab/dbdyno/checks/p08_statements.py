@@ -133,7 +133,8 @@ def _check_plans(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
     if plans and not (context.server.private or any(planned.plan for planned in plans)):
         # A server of another product, which is said once.
         text = compose(
-            "the statements of {title} are not explained, so that full table scans would not be found: {reason}",
+            "the statements of {title} are not explained, so that full table scans would not be found: "
+            "{reason}",
             title=workload.title,
             reason=plans[0].reason,
         )

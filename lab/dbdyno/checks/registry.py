@@ -58,7 +58,8 @@ def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) ->
     for check in ALL:
         if moment in check.moments and (selected is None or check.code in selected):
             try:
-                findings += [_apply_override(finding, context) for finding in check.find(moment, context)]
+                # Those before a refusal stay.
+                findings.extend(_apply_override(finding, context) for finding in check.find(moment, context))
             except StatementRefused as refusal:
                 if context.server is None or context.server.private:
                     first_problem = first_problem or refusal
