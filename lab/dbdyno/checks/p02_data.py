@@ -136,8 +136,8 @@ def find_differences(
     }
     if any(not shape.is_known for shape in existing.values()):
         text = compose(
-            "the columns and indexes of the tables in {database} are not checked: the server has no catalogue "
-            "that dbdyno can read",
+            "the columns and indexes of the tables in {database} are not checked: the server has no "
+            "catalogue that dbdyno can read",
             database=database,
         )
         yield _finding("note", text, {}, subject, "")
