@@ -22,7 +22,7 @@ CARGO_OUTPUT := --quiet
 PIP_OUTPUT := --quiet
 FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 
-.PHONY: help build demo quick check audit test test-long bench bench-truth bench-examples bench-faults docs docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers packages-proxies packages-browser mysql mariadb-plugins fuzz packages-fuzz docker FORCE
+.PHONY: help build demo quick check audit test test-long bench bench-truth bench-examples bench-faults docs docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers packages-proxies packages-browser mysql foreign mariadb-plugins fuzz packages-fuzz docker FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -187,6 +187,10 @@ packages-peers:
 # Installed packages would start services, and the stable release has no Odyssey.
 packages-proxies:
 	@scripts/debian-root proxies .servers/proxies usr/sbin/pgbouncer haproxy odyssey pgbouncer pgpool2
+
+# Servers of other products that speak a protocol; what cannot be fetched is reported.
+foreign: packages-servers
+	@scripts/foreign-servers .servers/foreign
 
 packages-browser:
 	@scripts/debian-packages browser

@@ -41,7 +41,7 @@ proxy = { program = "pgbouncer", settings = { pool_mode = "transaction", default
 SERVER = Address(
     "127.0.0.1", 25_001, "/d/.s.PGSQL.25001", "dbdyno", "dbdyno", "secret", protocol="postgresql"
 )
-PLACE = ProxyPlace(Path("/p"), 25_002, 25_003)
+PLACE = ProxyPlace(Path("/p"), Path("/s"), 25_002, 25_003)
 
 
 def given(text: str = FILE, *assignments: str) -> Experiment:

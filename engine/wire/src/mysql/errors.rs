@@ -46,8 +46,9 @@ pub const CLASSES: [(ErrorClass, &[u16]); 6] = [
     // 3572 (MySQL). MariaDB reports NOWAIT as 1205.
     (ErrorClass::LockTimeout, &[1205, 1613, 3133, 3572]),
     // The row changed after the transaction's snapshot (1020, MariaDB with `innodb_snapshot_isolation`), or group
-    // replication refused the commit (MySQL 3101).
-    (ErrorClass::Serialization, &[1020, 3101]),
+    // replication refused the commit (MySQL 3101). TiDB: a write conflict (8002, 8005, 9007), a commit that was rolled
+    // back (8022), a changed table (8028).
+    (ErrorClass::Serialization, &[1020, 3101, 8002, 8005, 8022, 8028, 9007]),
     // The connection ends: the server shuts down (1053, 1077, 1079), closed by force (1080), aborted (1152, 1184),
     // killed (MariaDB 1927, MySQL 3169), idle for too long (MySQL 4031); and the numbers of the client libraries, which
     // proxies pass on. A killed statement is 1317, which leaves the connection open.
@@ -133,7 +134,7 @@ mod tests {
         let expected = [
             (ErrorClass::Deadlock, &[1213_u16, 1614, 3058][..]),
             (ErrorClass::LockTimeout, &[1205, 3572]),
-            (ErrorClass::Serialization, &[1020, 3101]),
+            (ErrorClass::Serialization, &[1020, 3101, 8022, 9007]),
             (ErrorClass::Lost, &[1053, 1927, 2006, 2013, 3169, 4031]),
             (ErrorClass::DuplicateKey, &[1062, 1586]),
             (ErrorClass::Refused, &[1040, 1045, 1129, 1698, 2003, 3118, 3159, 3955, 4151]),

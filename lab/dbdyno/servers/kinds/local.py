@@ -90,7 +90,7 @@ class LocalServer(PrivateServer):
         self._place = self._make_place(directory, sockets, port, admin_port)
         self._proxy = RunningProxy(variant, workspace) if variant.proxy is not None else None
         if self._proxy is not None:
-            self._proxy.move(directory)
+            self._proxy.move(directory, sockets)
         # None if the server has its own directory, which `close` removes.
         self._slot: Slot | None = None
         _alive.add(self)
@@ -112,7 +112,7 @@ class LocalServer(PrivateServer):
         port = self._declared.port or slot.port
         self._place = self._make_place(slot.directory, slot.sockets, port, slot.admin_port)
         if self._proxy is not None:
-            self._proxy.move(slot.directory)
+            self._proxy.move(slot.directory, slot.sockets)
 
     def _remove_own_place(self) -> None:
         if self._slot is None:

@@ -14,13 +14,13 @@ _IGNORED = re.compile(r"unrecognized configuration parameter.*")
 
 
 class Pgpool(ProxyProgram):
-    """Pgpool-II 4.2 and later, in front of one server."""
+    """Pgpool-II 4.4 and later, in front of one server."""
 
     name = "pgpool"
     package = "pgpool2"
     reserved: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
-            ("listen_addresses", "port", "socket_dir", "unix_socket_directories", "pcp_port"),
+            ("listen_addresses", "port", "unix_socket_directories", "pcp_port"),
             "dbdyno chooses where it listens",
         ),
         **dict.fromkeys(("pcp_listen_addresses", "pcp_socket_dir"), "dbdyno chooses where it listens"),
@@ -45,7 +45,8 @@ class Pgpool(ProxyProgram):
             "port": str(place.port),
             "pcp_listen_addresses": "127.0.0.1",
             "pcp_port": str(place.control_port),
-            "pcp_socket_dir": folder,
+            "unix_socket_directories": str(place.sockets),
+            "pcp_socket_dir": str(place.sockets),
             "backend_hostname0": server.host,
             "backend_port0": str(server.port),
             "enable_pool_hba": "on",

@@ -23,6 +23,8 @@ class ProxyPlace:
     """The directory and the ports of one proxy, all on loopback."""
 
     directory: Path
+    # The folder of the server's unix socket, whose path is short enough for the kernel.
+    sockets: Path
     # For the load.
     port: int
     # For the program's own commands, if it has a port for them.

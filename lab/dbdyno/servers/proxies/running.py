@@ -51,10 +51,10 @@ class RunningProxy:
         self._process: process.Child | None = None
         self._usage: Usage | None = None
 
-    def move(self, directory: Path) -> None:
-        """Use the directory of a server, and ports that belong to it."""
+    def move(self, directory: Path, sockets: Path) -> None:
+        """Use the directory of a server, the folder of its unix socket, and ports that belong to it."""
         port, control_port = ports.reserve_pair(ports.proxy_name(directory), None)
-        self._place = ProxyPlace(directory / "proxy", port, control_port)
+        self._place = ProxyPlace(directory / "proxy", sockets, port, control_port)
 
     def address(self, server: Address) -> Address:
         """How the load reaches the server at `server` through the proxy."""
