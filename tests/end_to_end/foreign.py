@@ -69,7 +69,7 @@ def _seekdb(folder: Path, port: int) -> list[str]:
     return [str(program), "--nodaemon", "--base-dir", str(folder), "--port", str(port), "--parameter", sizes]
 
 
-_CLEAR = "?allow-clear-text-password=yes"
+_CLEAR = "?allow-clear-text=yes"
 SERVERS: Mapping[str, Foreign] = {
     "questdb": Foreign(
         "questdb.jar", _questdb, f"postgresql://admin@127.0.0.1:{{port}}/qdb{_CLEAR}", "quest"

@@ -213,9 +213,9 @@ def _ineffective_keys(variant: Variant, load: Load, place: str) -> Iterator[Inpu
         yield InputError(
             f"{place}.load.think", variant.load.think, problem, "Set think_time, or leave it out"
         )
-    if variant.session.allow_clear_text_password and sql_reading.protocol_of(variant.server) == "mysql":
+    if variant.session.allow_clear_text and sql_reading.protocol_of(variant.server) == "mysql":
         problem = "it is for servers of PostgreSQL's protocol"
-        yield InputError(f"{place}.session.allow_clear_text_password", True, problem, "Leave it out")
+        yield InputError(f"{place}.session.allow_clear_text", True, problem, "Leave it out")
     session, default = variant.session, ConnectionSettings.model_fields["zstd_level"].default
     if session.zstd_level != default and session.compression != "zstd" and "compression=zstd" not in url:
         problem = 'it has no effect without compression = "zstd"'

@@ -62,7 +62,7 @@ class ConnectionSettings(Model):
     """File with the server's RSA key, which encrypts the password on unencrypted connections."""
     allow_public_key_retrieval: bool = False
     """Request the server's RSA key from a server on another machine."""
-    allow_clear_text_password: bool = False
+    allow_clear_text: bool = False
     """PostgreSQL: send the password in clear text over any connection, if the server asks for it."""
 
     @model_validator(mode="after")
@@ -93,7 +93,7 @@ class ConnectionSettings(Model):
             target["server_public_key"] = str(self.server_public_key)
         if self.allow_public_key_retrieval:
             target["allow_public_key_retrieval"] = True
-        if self.allow_clear_text_password:
+        if self.allow_clear_text:
             target["allow_clear_text_password"] = True
         return target
 

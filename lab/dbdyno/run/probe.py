@@ -9,18 +9,22 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.checks.p03_identity import PERMANENT_FACTS, STARTED
+from dbdyno.checks.samples import open_load_connection
 from dbdyno.experiment.model import Experiment, Load, Loading, OltpWorkload, Variant
 from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.run.plan import plan
 from dbdyno.run.probe_statements import Answer, ask_statements
-from dbdyno.servers.server import Address, Description, Server
+from dbdyno.servers.server import Address, Description, Server, ServerProblem, StatementRefused
 
 # Rows of the tables that the load generator loads, and how long each of its loads runs.
 ROWS, LOAD_S = 200, 0.5
+# Its first table.
+_TABLE = "sbtest1"
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ def _reports(description: Description, status: Mapping[str, str]) -> Iterator[An
     yield Answer(
         "size of the data", size is not None, missing.get("size", "" if size is None else f"{size} bytes")
     )
-    built = "; ".join(str(value) for value in (description.host or description.build).values())
+    built = "; ".join(filter(None, map(str, (description.host or description.build).values())))
     yield Answer("what it says about itself", bool(built), missing.get("host", built))
 
 
@@ -67,24 +71,45 @@ class _EngineProbe:
 
     def __init__(self, address: Address, engine: Engine) -> None:
         self._engine, self._address, self._target = engine, address, address.target()
+        self._is_own = not self._exists()
 
     def answers(self) -> Iterator[Answer]:
         """Whether it can load tables, and run reads and writes in both protocols."""
-        loaded = ""
-        for method in ("load-data", "insert"):
+        loaded = False
+        name = "COPY" if self._address.protocol == "postgresql" else "LOAD DATA LOCAL"
+        # INSERT last: its tables are those of the load.
+        for method, title in (("load-data", name), ("insert", "INSERT")):
             result = self._run("prepare", self._experiment(method=method))
-            name = "COPY" if self._address.protocol == "postgresql" else "LOAD DATA LOCAL"
-            yield self._answer(f"loading by {name if method == 'load-data' else 'INSERT'}", result)
-            if result.done:
-                loaded = method
+            yield self._answer(f"loading by {title}", result)
+            if loaded := result.done:
+                if method == "load-data":
+                    self._run("cleanup", self._experiment())
+                    result = self._run("prepare", self._experiment(method="insert"))
+                    yield self._answer("loading by INSERT", result)
                 break
+            self._drop()
         if not loaded:
             return
         for mode in ("prepared", "text"):
             for name in ("oltp_point_select", "oltp_read_write"):
                 result = self._run("run", self._experiment(name, mode))
                 yield self._answer(f"{name}, {mode} statements", result)
-        yield self._answer("dropping its tables", self._run("cleanup", self._experiment()))
+        yield self._answer("dropping its tables by their mark", self._run("cleanup", self._experiment()))
+        self._drop()
+
+    def _drop(self) -> None:
+        """Drop the table of the load, which did not exist before, although it may have no mark."""
+        if self._is_own:
+            with suppress(ServerProblem), open_load_connection(self._address) as admin:
+                admin.query(f"DROP TABLE {_TABLE}")
+
+    def _exists(self) -> bool:
+        try:
+            with open_load_connection(self._address) as admin:
+                admin.query(f"SELECT COUNT(*) FROM {_TABLE} WHERE 1 = 0")
+        except StatementRefused:
+            return False
+        return True
 
     def error_classes(self) -> Mapping[str, str]:
         """The engine's classes of error codes."""

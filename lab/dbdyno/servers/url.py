@@ -97,8 +97,8 @@ def parse_url(url: str) -> Target:
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     socket = options.pop("socket", None)
     connect = _connect(options, add_problem)
-    if connect.allow_clear_text_password and SCHEMES.get(parts.scheme, ("mysql", 0))[0] == "mysql":
-        add_problem("the target's option allow-clear-text-password is for servers of PostgreSQL's protocol")
+    if connect.allow_clear_text and SCHEMES.get(parts.scheme, ("mysql", 0))[0] == "mysql":
+        add_problem("the target's option allow-clear-text is for servers of PostgreSQL's protocol")
     if not where and socket is None:
         add_problem("the target has no host")
     if problems:
@@ -123,7 +123,7 @@ def _connect(options: Mapping[str, str], add_problem: Any) -> ConnectionSettings
         if key is None:
             known = ", ".join(["socket", *_OPTIONS])
             add_problem(f"the target has an unknown option; known options are {known}")
-        elif key in ("allow_public_key_retrieval", "allow_clear_text_password"):
+        elif key in ("allow_public_key_retrieval", "allow_clear_text"):
             settings[key] = _BOOLEANS.get(text.lower(), text)
         elif key == "zstd_level":
             settings[key] = int(text) if text.isdecimal() else text

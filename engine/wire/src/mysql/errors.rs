@@ -47,8 +47,8 @@ pub const CLASSES: [(ErrorClass, &[u16]); 6] = [
     (ErrorClass::LockTimeout, &[1205, 1613, 3133, 3572]),
     // The row changed after the transaction's snapshot (1020, MariaDB with `innodb_snapshot_isolation`), or group
     // replication refused the commit (MySQL 3101). TiDB: a write conflict (8002, 8005, 9007), a commit that was rolled
-    // back (8022), a changed table (8028).
-    (ErrorClass::Serialization, &[1020, 3101, 8002, 8005, 8022, 8028, 9007]),
+    // back (8022), a changed table (8028). OceanBase: the access cannot be serialized (6235).
+    (ErrorClass::Serialization, &[1020, 3101, 6235, 8002, 8005, 8022, 8028, 9007]),
     // The connection ends: the server shuts down (1053, 1077, 1079), closed by force (1080), aborted (1152, 1184),
     // killed (MariaDB 1927, MySQL 3169), idle for too long (MySQL 4031); and the numbers of the client libraries, which
     // proxies pass on. A killed statement is 1317, which leaves the connection open.

@@ -110,7 +110,7 @@ def connector(settings: ConnectionSettings, **options: Any) -> Callable[[str, in
             if path is not None:
                 parameters[name] = str(path)
         is_local = str(options.get("host", "")).startswith("/")
-        may_send = settings.tls.startswith("verify-") or settings.allow_clear_text_password
+        may_send = settings.tls.startswith("verify-") or settings.allow_clear_text
         if not is_local and not may_send:
             parameters["require_auth"] = _METHODS_WITHOUT_CLEAR_TEXT
         return _Connection.connect(**{**parameters, **options, "dbname": database}, autocommit=True)
