@@ -56,7 +56,7 @@ def start(workspace: Workspace) -> Iterator[Start]:
     servers: list[LocalServer] = []
 
     def start(program: Any, product: Any = "postgresql", **settings: Any) -> LocalServer:
-        variables = {"shared_buffers": "32MB"} if product == "postgresql" else dict(SMALL)
+        variables: Any = {"shared_buffers": "32MB"} if product == "postgresql" else SMALL
         spec = ServerSpec(product=product, variables=variables)
         proxy = Proxy(program=program, basedir=ROOT, settings=settings)
         servers.append(LocalServer(Variant(name=program, server=spec, proxy=proxy), workspace, None))
@@ -71,7 +71,7 @@ def start(workspace: Workspace) -> Iterator[Start]:
 def ask(server: LocalServer, sql: str) -> Any:
     """The answer that a client of the proxy gets."""
     address = server.load_address()
-    account = {"user": address.user, "password": address.password, "dbname": address.database}
+    account: Any = {"user": address.user, "password": address.password, "dbname": address.database}
     with psycopg.connect(host=address.host, port=address.port, **account) as connection:
         return connection.execute(sql).fetchall()
 
@@ -156,10 +156,12 @@ def test_the_hop_has_its_costs_with_an_interval(results: Path, program: str, pai
         server, plan = trial.server, trial.plan
         port = plan["target"]["endpoints"][0]["tcp"]["port"]
         proxy = server["identity"].get("proxy")
-        assert (proxy is None) == (trial.variant == "direct")
+        assert (proxy is None) == (trial.meta["variant"] == "direct")
         assert port == (proxy or server["identity"])["port"]
-        has_own = "proxy_cpu_s" in server["edges"]["end"]["process"]
-        assert has_own == (trial.variant == "proxied")
+        edges = server["edges"]
+        assert edges is not None
+        has_own = "proxy_cpu_s" in edges["end"]["process"]
+        assert has_own == (trial.meta["variant"] == "proxied")
     assert left_running(results) == []
 
 

@@ -126,7 +126,7 @@ def test_a_program_listens_on_loopback_and_forwards_to_the_server(name: str) -> 
     assert "secret" not in " ".join(program.arguments(PLACE))
     assert "0.0.0.0" not in text
     for reserved in program.reserved:
-        proxy = Proxy(program=program.name, settings={reserved: "x"})
+        proxy = Proxy.model_validate({"program": name, "settings": {reserved: "x"}})
         with pytest.raises(ServerProblem, match=f"proxy.settings.{reserved}: dbdyno"):
             program.declared(proxy, "v")
 

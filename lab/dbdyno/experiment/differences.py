@@ -112,7 +112,7 @@ def _proxy(one: Proxy | None, other: Proxy | None) -> dict[str, list[str]]:
     """A proxy that only one of the two has is one difference; two proxies are compared by key."""
     if other is None:
         return {} if one is None else {"proxy": [compose("without a proxy")]}
-    through = compose("through {title}", title=TITLES[other.program])
+    through: str = compose("through {title}", title=TITLES[other.program])
     settings = _variables("proxy.settings", one.settings if one else {}, other.settings)
     if one is None:
         return {"proxy": [through, *(text for texts in settings.values() for text in texts)]}

@@ -40,8 +40,8 @@ def assign_cpus(experiment: Experiment) -> Experiment:
     get. The same machine always gives the same sets, so an interrupted run can be resumed.
     """
     servers = [variant.server for variant in experiment.variants]
-    proxies = [variant.proxy for variant in experiment.variants if variant.proxy is not None]
-    declared = experiment.client.cpus is not None or any(one.cpus is not None for one in (*servers, *proxies))
+    sets = (cpus for variant in experiment.variants for cpus in variant.cpu_sets)
+    declared = experiment.client.cpus is not None or any(cpus is not None for cpus in sets)
     allowed = sorted(os.sched_getaffinity(0))
     if declared or not all(server.is_private for server in servers) or len(allowed) < 2:
         return experiment

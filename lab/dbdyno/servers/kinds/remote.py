@@ -245,10 +245,11 @@ class RemoteServer(Server):
         variables = self.variables()
         product = self._product(variables)
         # Some accounts may not read where settings come from, or how the server was built.
-        optional = {"origins": product.origins, "build": lambda admin: product.build(admin, variables)}
-        read = {name: self._ask(name, function, {}) for name, function in optional.items()}
+        nothing: Mapping[str, str] = {}
+        origins = self._ask("origins", product.origins, nothing)
+        build = self._ask("build", lambda admin: product.build(admin, variables), nothing)
         identity = self._protocol.identity(self._admin, variables)
-        units = self._ask("units", product.units, {})
+        units = self._ask("units", product.units, nothing)
         size = self._ask("size", lambda admin: product.data_bytes(admin, self._target.database), None)
         host = self._host(variables)
         # P26 tells what is needed; the counters are read first in a trial.
@@ -261,11 +262,13 @@ class RemoteServer(Server):
             set_by_dbdyno={},
             variables=variables,
             units=units,
-            origins=read["origins"],
-            build=read["build"],
+            origins=origins,
+            build=build,
             data_bytes=size,
             host=host,
-            unreported={name: why for name, why in self._unreported.items() if name not in optional},
+            unreported={
+                name: why for name, why in self._unreported.items() if name not in ("origins", "build")
+            },
         )
 
     def _host(self, variables: Mapping[str, str]) -> FreeForm:

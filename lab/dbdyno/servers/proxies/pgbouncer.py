@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.proxies.proxy import Pool, ProxyPlace, ProxyProgram, as_number, version_numbers
 from dbdyno.servers.server import Address
 from dbdyno.text import compose
@@ -78,7 +79,7 @@ class PgBouncer(ProxyProgram):
             prepared_fix=fix,
         )
 
-    def startup_error(self, log: str) -> str:
+    def ignored(self, log: str, client: AdminConnection, declared: Iterable[str]) -> str:  # noqa: ARG002
         """PgBouncer warns of settings that it does not know, and starts."""
         match = _IGNORED.search(log)
         return match[0].strip() if match else ""

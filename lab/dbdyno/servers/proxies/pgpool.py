@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.proxies.proxy import Pool, ProxyPlace, ProxyProgram, as_number
-from dbdyno.servers.server import Address
-
-_IGNORED = re.compile(r"unrecognized configuration parameter.*")
+from dbdyno.servers.server import Address, ServerProblem
 
 
 class Pgpool(ProxyProgram):
@@ -75,10 +73,14 @@ class Pgpool(ProxyProgram):
         """Booleans as on and off."""
         return ("on" if value else "off") if isinstance(value, bool) else super().format_value(value)
 
-    def startup_error(self, log: str) -> str:
-        """Pgpool-II warns of settings that it does not know, and starts."""
-        match = _IGNORED.search(log)
-        return match[0].strip() if match else ""
+    def ignored(self, log: str, client: AdminConnection, declared: Iterable[str]) -> str:  # noqa: ARG002
+        """Pgpool-II does not mention settings that it does not know, and shows those that it does."""
+        for name in declared:
+            try:
+                client.query(f"PGPOOL SHOW {name}")
+            except ServerProblem as problem:
+                return problem.text
+        return ""
 
 
 def _passwords(place: ProxyPlace) -> Path:

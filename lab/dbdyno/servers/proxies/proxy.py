@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from dbdyno.experiment.proxy import TITLES, Proxy
 from dbdyno.experiment.quantities import as_text
+from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import Address, ServerProblem, combine_problems
 from dbdyno.servers.sources import programs
 
@@ -136,8 +137,10 @@ class ProxyProgram(ABC):
     def pool(self, settings: Mapping[str, str], version: str) -> Pool:
         """How it serves its clients with these settings, which include those of dbdyno."""
 
-    def startup_error(self, log: str) -> str:  # noqa: ARG002 — optional.
-        """The message about a setting that a started program ignores; empty if there is none."""
+    def ignored(self, log: str, client: AdminConnection, declared: Iterable[str]) -> str:  # noqa: ARG002 — optional.
+        """The message about a setting that a started program ignores; empty if there is none. `client` is
+        connected to the program, and `declared` are the names of the variant's settings.
+        """
         return ""
 
 

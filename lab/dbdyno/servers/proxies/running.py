@@ -85,9 +85,11 @@ class RunningProxy:
             has_children=True,
         )
         self._usage = Usage(self._process.pid)
-        with waiting_for(f"the proxy of {self._variant} to start"):
-            self._wait_until_ready(_connection(self.address(server)))
-        if error := self._program.startup_error(self._log()):
+        with closing(_connection(self.address(server))) as client:
+            with waiting_for(f"the proxy of {self._variant} to start"):
+                self._wait_until_ready(client)
+            error = self._program.ignored(self._log(), client, self._spec.settings)
+        if error:
             raise ServerProblem(
                 f"{self._title} of {self._variant!r} started, but ignored a setting: {error}",
                 "correct or remove it under [variant.proxy.settings]",
@@ -95,24 +97,21 @@ class RunningProxy:
 
     def _wait_until_ready(self, client: AdminConnection) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
-        with closing(client):
-            while True:
-                try:
-                    client.open()
-                    client.query("SELECT 1")
-                    return
-                except (ConnectFailure, ServerProblem) as failure:
-                    self.require_running()
-                    if time.monotonic() > deadline:
-                        text = (
-                            f"no client reached the server through {self._title} of {self._variant!r} within"
-                        )
-                        raise ServerProblem(
-                            f"{text} {START_TIMEOUT_S:g} s: {failure}; its log ends with: {self._log_end()}",
-                            "correct its settings under [variant.proxy.settings]",
-                            exit_code=4,
-                        ) from failure
-                time.sleep(0.02)
+        while True:
+            try:
+                client.open()
+                client.query("SELECT 1")
+                return
+            except (ConnectFailure, ServerProblem) as failure:
+                self.require_running()
+                if time.monotonic() > deadline:
+                    text = f"no client reached the server through {self._title} of {self._variant!r} within"
+                    raise ServerProblem(
+                        f"{text} {START_TIMEOUT_S:g} s: {failure}; its log ends with: {self._log_end()}",
+                        "correct its settings under [variant.proxy.settings]",
+                        exit_code=4,
+                    ) from failure
+            time.sleep(0.02)
 
     def require_running(self) -> None:
         """Raise ServerProblem if the program has been started and has ended."""
