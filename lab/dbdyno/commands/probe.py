@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import re
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -22,6 +23,8 @@ from dbdyno.servers.workspace import Workspace
 
 # Characters of an answer.
 _LENGTH_MAX = 160
+# The path of a program, which belongs to one machine.
+_PATH = re.compile(r" \([^)]*\)")
 
 
 def probe_target(target: str, password_file: Path | None, *, share: bool) -> None:
@@ -31,7 +34,7 @@ def probe_target(target: str, password_file: Path | None, *, share: bool) -> Non
     secret = read_password(password_file, (lambda: getpass.getpass(prompt)) if sys.stdin.isatty() else None)
     with only_measurement("probe", share=share), closing(RemoteServer(where, secret)) as server:
         server.start()
-        print(f"# {where.protocol} on {where.host}:{where.port}\n")
+        print(f"# {where.database}, over the protocol of {where.protocol}\n")
         _print_page(server)
 
 
@@ -45,7 +48,7 @@ def probe_variants(experiment: Experiment, results: Path, *, share: bool) -> Non
         for variant in experiment.variants:
             with closing(open_server(variant, workspace, None, experiment.secrets())) as server:
                 server.start()
-                print(f"# {variant.name}: {describe_server(variant)}\n")
+                print(f"# {variant.name}: {_PATH.sub('', describe_server(variant))}\n")
                 _print_page(server)
 
 

@@ -52,9 +52,10 @@ def _reports(description: Description, status: Mapping[str, str]) -> Iterator[An
     """The facts of a description, with the answers of the server to those that it does not report."""
     missing = description.unreported
     yield Answer("version", bool(description.version), f"{description.product} {description.version}")
+    # Without paths and ports, which belong to one machine.
     permanent = [key for key in (*PERMANENT_FACTS, STARTED) if key in description.identity]
-    listed = ", ".join(f"{key} {description.identity[key]}" for key in permanent if key != "proxy")
-    yield Answer("what identifies it", bool(permanent), listed)
+    named = ", ".join(key for key in permanent if key != "proxy")
+    yield Answer("what identifies it", bool(permanent), named)
     counts = {"settings": len(description.variables), "counters": len(status)}
     for name, count in counts.items():
         yield Answer(name, count > 0, missing.get(name, f"{count}"))
@@ -148,9 +149,8 @@ class _EngineProbe:
     @staticmethod
     def _answer(question: str, result: EngineResult) -> Answer:
         measured = (result.end or {}).get("phases", {}).get("measure") if result.done else None
-        events = (
-            ""
-            if measured is None
-            else f"{measured['events']} transactions, {measured.get('errors', 0)} errors"
-        )
-        return Answer(question, result.done, events or result.failure())
+        if measured is None:
+            return Answer(question, result.done, result.failure())
+        errors = ", ".join(f"{count} x {code}" for code, count in measured["errors"].items())
+        detail = f"{measured['events']} transactions, {f'errors: {errors}' if errors else 'no errors'}"
+        return Answer(question, result.done, detail)
