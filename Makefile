@@ -55,7 +55,7 @@ test: check packages-servers packages-peers packages-proxies packages-browser my
 	$(BIN)/pytest tests/end_to_end -m "not alone and not long" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=15 --quiet
 	$(BIN)/pytest tests/end_to_end -m "alone and not long" --durations=15 --quiet
 
-test-long: build packages-servers packages-peers mysql ## run tests too long for CI: the wheel, the longest end-to-end tests, the verdict's guarantees by simulation, fuzzing, faults, long loads
+test-long: build packages-servers packages-peers mysql foreign ## run tests too long for CI: the wheel, the longest end-to-end tests, the verdict's guarantees by simulation, fuzzing, faults, long loads
 	@scripts/debian-packages docker
 	scripts/docker-image .servers/docker-python.tar python3 python3-venv
 	scripts/wheels dist $$(uname -m)

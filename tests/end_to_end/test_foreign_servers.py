@@ -13,6 +13,8 @@ from tests.end_to_end.foreign import SERVERS, running
 
 from dbdyno.store import Run
 
+pytestmark = pytest.mark.long
+
 
 def dbdyno(*arguments: str, password: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -44,21 +46,9 @@ def test_it_is_measured_and_what_is_missing_is_said_once(
     foreign: tuple[str, str, str], results: Path
 ) -> None:
     _name, url, password = foreign
-    common = [
-        "--duration",
-        "1s",
-        "--warmup",
-        "0s",
-        "--connections",
-        "2",
-        "--table-size",
-        "300",
-        "--tables",
-        "1",
-    ]
-    answer = dbdyno(
-        "run", "oltp_point_select", "--target", url, "--results", str(results), *common, password=password
-    )
+    place = ["--target", url, "--results", str(results)]
+    load = ["--connections", "2", "--time", "1s", "--warmup", "0s", "--table-size", "300"]
+    answer = dbdyno("run", "oltp_point_select", *place, *load, password=password)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     newest = max(results.glob("*/*/experiment.json"), key=os.path.getmtime)
     run = Run.open(newest.parent)
