@@ -22,7 +22,7 @@ CARGO_OUTPUT := --quiet
 PIP_OUTPUT := --quiet
 FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 
-.PHONY: help build demo quick check audit test test-long bench bench-truth bench-examples bench-faults docs docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers packages-proxies packages-browser mysql foreign mariadb-plugins fuzz packages-fuzz docker FORCE
+.PHONY: help build demo quick check audit test test-long bench bench-truth bench-examples bench-faults what-works docs docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers packages-proxies packages-browser mysql foreign mariadb-plugins fuzz packages-fuzz docker FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -89,6 +89,9 @@ bench-truth: build ## check the verdict's guarantees by simulation, and write do
 
 bench-examples: build packages-servers mysql docker ## run the quick profile of every example and print the verdicts
 	$(BIN)/python -m benchmarks.examples
+
+what-works: build packages-servers packages-proxies foreign ## run dbdyno probe on servers of other products and on proxies, and write docs/what-works
+	$(BIN)/python -m benchmarks.what_works
 
 bench-faults: build packages-servers mysql docker ## inject faults into real comparisons, and write docs/reliability.md
 	@scripts/debian-packages faults

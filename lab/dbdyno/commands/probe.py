@@ -21,6 +21,7 @@ from dbdyno.servers.software import describe_server
 from dbdyno.servers.url import parse_url
 from dbdyno.servers.workspace import Workspace
 
+_TITLES = {"mysql": "MySQL", "postgresql": "PostgreSQL"}
 # Characters of an answer.
 _LENGTH_MAX = 160
 # The path of a program, which belongs to one machine.
@@ -34,7 +35,7 @@ def probe_target(target: str, password_file: Path | None, *, share: bool) -> Non
     secret = read_password(password_file, (lambda: getpass.getpass(prompt)) if sys.stdin.isatty() else None)
     with only_measurement("probe", share=share), closing(RemoteServer(where, secret)) as server:
         server.start()
-        print(f"# {where.database}, over the protocol of {where.protocol}\n")
+        print(f"# Database {where.database}, over the protocol of {_TITLES[where.protocol]}\n")
         _print_page(server)
 
 

@@ -60,9 +60,8 @@ def _reports(description: Description, status: Mapping[str, str]) -> Iterator[An
     for name, count in counts.items():
         yield Answer(name, count > 0, missing.get(name, f"{count}"))
     size = description.data_bytes
-    yield Answer(
-        "size of the data", size is not None, missing.get("size", "" if size is None else f"{size} bytes")
-    )
+    text = "it answers nothing" if size is None else f"{size} bytes"
+    yield Answer("size of the data", size is not None, missing.get("size", text))
     built = "; ".join(filter(None, map(str, (description.host or description.build).values())))
     yield Answer("what it says about itself", bool(built), missing.get("host", built))
 
