@@ -22,6 +22,15 @@ from dbdyno.experiment.proxy import TITLES
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "what-works"
 PROXIES = ROOT / ".servers" / "proxies"
+EXPERIMENT = """
+[experiment]
+name = "what-works"
+[[workload]]
+name = "oltp_point_select"
+[load]
+connections = [2]
+duration = "1s"
+"""
 _NAMES = {"questdb": "QuestDB", "h2": "H2", "go-mysql-server": "go-mysql-server", "seekdb": "seekdb"}
 # Poolers whose connections to the server change between transactions run in both modes.
 _MODES = {
@@ -69,7 +78,7 @@ basedir = "{PROXIES}"
 {"".join(f'{key} = "{value}"' + chr(10) for key, value in settings.items())}"""
         for mode, settings in _MODES.get(name, {"": {}}).items()
     ]
-    text = '[experiment]\nname = "what-works"\n[[workload]]\nname = "oltp_point_select"\n' + "".join(variants)
+    text = EXPERIMENT + "".join(variants)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "experiment.toml"
         file.write_text(text)

@@ -114,33 +114,15 @@ def find_differences(
     """
     query, database = server.query, server.address().database
     existing = shapes(server, tables.names)
-    missing = [name for name in tables.names if name not in existing]
-    if missing:
-        yield _finding(
-            "stop",
-            compose(
-                "{number} of {number_2} tables are missing in {database}: {shorten}",
-                number=len(missing),
-                number_2=len(tables.names),
-                database=database,
-                shorten=_shorten(missing),
-            ),
-            {"missing": missing[:_NAMED_MAX], "missing_count": len(missing)},
-            subject,
-            compose("Load them with the same options as the run"),
-        )
+    if missing := [name for name in tables.names if name not in existing]:
+        yield _missing_finding(missing, tables, database, subject)
     differences = {
         name: differences
         for name, shape in existing.items()
         if shape.is_known and (differences := list(shape_differences(shape, tables)))
     }
     if any(not shape.is_known for shape in existing.values()):
-        text = compose(
-            "the columns and indexes of the tables in {database} are not checked: the server has no "
-            "catalogue that dbdyno can read",
-            database=database,
-        )
-        yield _finding("note", text, {}, subject, "")
+        yield _unknown_finding(database, subject)
     if differences and changed_by_variant:
         details = join("; ", (join(": ", (name, join(", ", differences[name]))) for name in differences))
         text = compose(
@@ -164,6 +146,31 @@ def find_differences(
     read = _READERS[server.address().protocol].read_extent
     extents = {name: read(query, database, name, shape) for name, shape in existing.items()}
     yield from _check_rows(extents, tables, tolerance, database, subject)
+
+
+def _missing_finding(missing: list[str], tables: Tables, database: str, subject: str) -> Finding:
+    return _finding(
+        "stop",
+        compose(
+            "{number} of {number_2} tables are missing in {database}: {shorten}",
+            number=len(missing),
+            number_2=len(tables.names),
+            database=database,
+            shorten=_shorten(missing),
+        ),
+        {"missing": missing[:_NAMED_MAX], "missing_count": len(missing)},
+        subject,
+        compose("Load them with the same options as the run"),
+    )
+
+
+def _unknown_finding(database: str, subject: str) -> Finding:
+    text = compose(
+        "the columns and indexes of the tables in {database} are not checked: the server has no catalogue "
+        "that dbdyno can read",
+        database=database,
+    )
+    return _finding("note", text, {}, subject, "")
 
 
 def find_sql_differences(server: Server, workload: SqlWorkload, subject: str = "") -> Iterator[Finding]:

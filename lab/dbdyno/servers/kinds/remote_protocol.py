@@ -207,8 +207,9 @@ class RemoteMySQL(RemoteProtocol):
         # Another product of this protocol may have no such counter.
         with suppress(ServerProblem, KeyError, ValueError):
             ((now,),) = admin.query("SELECT UNIX_TIMESTAMP()")
-            uptime = admin.pairs("SHOW GLOBAL STATUS LIKE 'Uptime'")
-            identity["started_unix_s"] = int(now) - int(uptime["Uptime"])
+            # 0 of a server that has just started, or that does not count it.
+            if uptime_s := int(admin.pairs("SHOW GLOBAL STATUS LIKE 'Uptime'")["Uptime"]):
+                identity["started_unix_s"] = int(now) - uptime_s
         return identity
 
     def host(self, admin: AdminConnection, variables: Mapping[str, str]) -> dict[str, Any]:
