@@ -15,8 +15,8 @@ from dbdyno.store import Run
 
 pytestmark = pytest.mark.long
 
-# Users create the tables: two lack the comments of tables, or the functions of sequences, that dbdyno needs. The
-# third may lose rows of two connections that insert at the same time, which P02 finds.
+# Users create the tables: two lack comments of tables, or functions of sequences, that dbdyno needs. The third
+# may lose rows of two connections that insert at the same time, which P02 finds.
 OWN_SETUP = {"questdb", "h2", "go-mysql-server"}
 READ = """
 -- @parameter id = uniform(1, 3)
