@@ -15,7 +15,7 @@ from dbdyno.store import Run
 
 pytestmark = pytest.mark.long
 
-# Users create the tables: two lack comments of tables, or functions of sequences, that dbdyno needs. The third
+# Users create the tables: two lack comments of tables, or functions of sequences, that dbdyno needs. Another
 # may lose rows of two connections that insert at the same time, which P02 finds.
 OWN_SETUP = {"questdb", "h2", "go-mysql-server"}
 READ = """
