@@ -151,7 +151,7 @@ def swap_variants(text: str) -> str:
                 .replace("2 – 3000", "")
                 .replace("2~3000", "")
             ),
-            {"P07", "Q03", "R02"},
+            {"P07", "P13", "Q03", "R02"},
             set(),
         ),
         (AURORA, lambda text: text.replace("tee -a $filename", "tee $filename"), {"R11"}, set()),

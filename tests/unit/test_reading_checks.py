@@ -130,6 +130,18 @@ CASES = {
     "Q04": ("![](a.png)\n\n![](a.png)" + CLAIM, "![](a.png)\n\n![](b.png)\n" + TWO + CLAIM),
     "Q05": (READ.replace("--time", "--skip-trx=1 --time") + READ, READ + READ.replace("=8", "=16")),
     "Q07": (TWO + "\nIn production the improvement would be even more.\n", TWO + CLAIM),
+    "Q09": (
+        "db.r5.large and db.r6g.large\n" + TWO,
+        "db.r5.large ($0.30 per hour) and db.r6g.large ($0.27 per hour)\n" + TWO,
+    ),
+    "P13": (
+        sweep(*range(100, 1100, 100)),
+        sweep(*range(100, 1100, 100)) + "\nThe client host had 40 % idle CPU at 512 threads.\n",
+    ),
+    "P19": (
+        "docker run --memory=8g mysql:8.4\n" + MYCNF.format(io=200, connections=100),
+        "docker run --memory=16g mysql:8.4\n" + MYCNF.format(io=200, connections=100),
+    ),
     "Q08": (TWO, "| threads | tps old | tps new |\n|---|---|---|\n| 1 | 100 | 110 |\n"),
 }
 
@@ -161,6 +173,12 @@ def test_a_clean_document_raises_no_stop() -> None:
         f"{READ}\n{runs}\n\nThe throughput of new is higher, by 4.2 % (95 % CI 3.9 to 4.6 %).\n"
     )
     assert not [one for one in found if one.level in ("stop", "warn")], [one.summary for one in found]
+
+
+def test_an_image_for_another_processor_may_be_emulated() -> None:
+    (found,) = (one for one in findings_of("docker run --platform linux/amd64 mysql\n") if one.code == "P19")
+    assert (found.level, found.evidence["lines"]) == ("warn", [1])
+    assert "linux/amd64" in found.text
 
 
 def test_a_finding_names_its_lines() -> None:

@@ -33,8 +33,8 @@ def find(reading: Reading) -> Iterator[Finding]:
     for index, text in reading.document.lines():
         if match := _LINE.match(text):
             by_name.setdefault(match[1].lower(), {}).setdefault(" ".join(match[2].split()), index)
-        for match in _CLASS.finditer(text):
-            by_name.setdefault("instance", {}).setdefault(match[0], index)
+    if classes := instance_classes(reading):
+        by_name["instance"] = {**by_name.get("instance", {}), **classes}
     for name, values in by_name.items():
         if len(values) == 2 and not any(one in reading.varied for one in values):
             first, second = values
@@ -48,6 +48,15 @@ def find(reading: Reading) -> Iterator[Finding]:
                 values.values(),
                 fix=compose("Run both variants on both hosts, or on one"),
             )
+
+
+def instance_classes(reading: Reading) -> dict[str, int]:
+    """The classes of cloud instances that the document names, each with its first line."""
+    classes: dict[str, int] = {}
+    for index, text in reading.document.lines():
+        for match in _CLASS.finditer(text):
+            classes.setdefault(match[0], index)
+    return classes
 
 
 CHECK = DocumentCheck("P10", find)

@@ -24,22 +24,14 @@ def find(reading: Reading) -> Iterator[Finding]:
     of 40 GB.
     """
     call = next((one for one in reading.calls if one.tool == "sysbench" and one.phase == "prepare"), None)
-    cache = next(
-        (
-            (number(block.values[name][0]), block.values[name][1])
-            for block in reading.settings
-            for name in _CACHES
-            if name in block.values
-        ),
-        None,
-    )
-    if call is None or cache is None or not cache[0]:
+    cache = cache_bytes(reading)
+    if call is None or cache is None:
         return
     rows = (call.number("tables", "oltp-tables-count") or 1) * (
         call.number("table-size", "oltp-table-size") or 10_000
     )
     low, high = (rows * size for size in _ROW_BYTES)
-    size, index = float(cache[0]), cache[1]
+    size, index = cache
     values = {"low": low / _GIB, "high": high / _GIB, "cache": size / _GIB}
     if high < _BORDERLINE[0] * size:
         text = compose(
@@ -63,6 +55,17 @@ def find(reading: Reading) -> Iterator[Finding]:
             (call.first, index),
             fix=compose("Choose data of half or of twice the cache"),
         )
+
+
+def cache_bytes(reading: Reading) -> tuple[float, int] | None:
+    """The size of the server's cache in the first settings that have it, and the line."""
+    sizes = (
+        (float(number(block.values[name][0]) or 0.0), block.values[name][1])
+        for block in reading.settings
+        for name in _CACHES
+        if name in block.values
+    )
+    return next((one for one in sizes if one[0]), None)
 
 
 CHECK = DocumentCheck("P14", find)
