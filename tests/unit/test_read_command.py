@@ -88,7 +88,7 @@ def test_json_has_every_number_with_its_line() -> None:
 def test_markdown_and_korean() -> None:
     answer = run(POOL, output=ReadFormat.MD, language="ko")
     assert "| 10 | 188.17 |" in answer.stdout
-    assert "이 문장은 수치와 모순됩니다" in answer.stdout
+    assert "이 문장은 수치와 모순됨" in answer.stdout
 
 
 def test_several_files_are_a_list() -> None:
@@ -174,7 +174,7 @@ def test_a_stored_document_is_listed_shown_and_compared(tmp_path: Path) -> None:
     assert listed[1]["text"].startswith("Exploratory")
     shown = dbdyno("show", "1", *results)
     assert shown.stdout.splitlines()[1:] == answer.stdout.splitlines()[1:]
-    assert "수치와 모순됩니다" in dbdyno("show", "1", "--lang", "ko", *results).stdout
+    assert "수치와 모순됨" in dbdyno("show", "1", "--lang", "ko", *results).stdout
     # The newest run is no document.
     assert "pool" in dbdyno("show", *results).stdout
     compared = dbdyno("diff", "1", own.path, *results)
