@@ -31,7 +31,6 @@ name = "oltp_point_select"
 connections = [2]
 duration = "1s"
 """
-_NAMES = {"questdb": "QuestDB", "h2": "H2", "go-mysql-server": "go-mysql-server", "seekdb": "seekdb"}
 # Poolers whose connections to the server change between transactions run in both modes.
 _MODES = {
     "pgbouncer": {
@@ -62,7 +61,7 @@ def main() -> int:
 
 def server_page(name: str) -> str:
     with tempfile.TemporaryDirectory() as folder, running(name, Path(folder)) as (url, password):
-        return _titled(_NAMES[name], probe("--target", url, password=password))
+        return _titled(SERVERS[name].title, probe("--target", url, password=password))
 
 
 def proxy_page(name: str) -> str:

@@ -26,8 +26,9 @@ START_TIMEOUT_S = 120.0
 
 @dataclass(frozen=True)
 class Foreign:
-    """One product: its file below ROOT, command line, and how a client connects."""
+    """One product: its name, its file below ROOT, command line, and how a client connects."""
 
+    title: str
     file: str
     # From the folder of its data and its port.
     command: Callable[[Path, int], list[str]]
@@ -72,11 +73,13 @@ def _seekdb(folder: Path, port: int) -> list[str]:
 _CLEAR = "?allow-clear-text=yes"
 SERVERS: Mapping[str, Foreign] = {
     "questdb": Foreign(
-        "questdb.jar", _questdb, f"postgresql://admin@127.0.0.1:{{port}}/qdb{_CLEAR}", "quest"
+        "QuestDB", "questdb.jar", _questdb, f"postgresql://admin@127.0.0.1:{{port}}/qdb{_CLEAR}", "quest"
     ),
-    "h2": Foreign("h2.jar", _h2, f"postgresql://sa@127.0.0.1:{{port}}/bench{_CLEAR}", "secret"),
-    "go-mysql-server": Foreign("go-mysql-server", _go, "mysql://root@127.0.0.1:{port}/bench"),
-    "seekdb": Foreign("seekdb", _seekdb, "mysql://root@127.0.0.1:{port}/test"),
+    "h2": Foreign("H2", "h2.jar", _h2, f"postgresql://sa@127.0.0.1:{{port}}/bench{_CLEAR}", "secret"),
+    "go-mysql-server": Foreign(
+        "go-mysql-server", "go-mysql-server", _go, "mysql://root@127.0.0.1:{port}/bench"
+    ),
+    "seekdb": Foreign("seekdb", "seekdb", _seekdb, "mysql://root@127.0.0.1:{port}/test"),
 }
 
 

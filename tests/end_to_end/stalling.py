@@ -10,6 +10,7 @@ import asyncio
 import struct
 import threading
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -20,14 +21,14 @@ _EOF = b"\xfe\x00\x00\x02\x00"
 _QUIT, _PREPARE, _EXECUTE = 0x01, 0x16, 0x17
 
 
-class ThreadServer:
+class ThreadServer(ABC):
     """A TCP server with an event loop and a thread of its own, on a port the system chooses."""
 
     port: int = 0
 
+    @abstractmethod
     async def listen(self) -> asyncio.Server:
         """Starts to listen; called in the event loop."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         self._loop = asyncio.new_event_loop()

@@ -1,4 +1,4 @@
-"""Servers that speak a protocol and are other products: they are measured, and what is missing is said."""
+"""dbdyno measures servers of other products that use one of the protocols, and reports what they lack."""
 
 from __future__ import annotations
 

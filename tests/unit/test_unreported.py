@@ -1,4 +1,4 @@
-"""Servers that speak a protocol and are another product: what they do not report is said once (P26)."""
+"""P26 lists in one note what a server of another product does not report."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def _check_plans(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
     dialect = DIALECTS[context.server.address().protocol]
     plans = list(_read_plans(context, workload, dialect))
     if plans and not (context.server.private or any(planned.plan for planned in plans)):
-        # A server of another product, which is said once.
+        # A server of another product explains nothing: one note for all statements.
         text = compose(
             "the statements of {title} are not explained, so that full table scans would not be found: "
             "{reason}",

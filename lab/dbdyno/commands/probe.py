@@ -16,12 +16,12 @@ from dbdyno.run.engine import Engine
 from dbdyno.run.probe import probe
 from dbdyno.servers import open_server
 from dbdyno.servers.kinds.remote import RemoteServer, read_password
+from dbdyno.servers.products.declaration import PRODUCTS
 from dbdyno.servers.server import Server
 from dbdyno.servers.software import describe_server
 from dbdyno.servers.url import parse_url
 from dbdyno.servers.workspace import Workspace
 
-_TITLES = {"mysql": "MySQL", "postgresql": "PostgreSQL"}
 # Characters of an answer.
 _LENGTH_MAX = 160
 # The path of a program, which belongs to one machine.
@@ -35,7 +35,7 @@ def probe_target(target: str, password_file: Path | None, *, share: bool) -> Non
     secret = read_password(password_file, (lambda: getpass.getpass(prompt)) if sys.stdin.isatty() else None)
     with only_measurement("probe", share=share), closing(RemoteServer(where, secret)) as server:
         server.start()
-        print(f"# Database {where.database}, over the protocol of {_TITLES[where.protocol]}\n")
+        print(f"# Database {where.database}, over the protocol of {PRODUCTS[where.protocol].title}\n")
         _print_page(server)
 
 

@@ -252,7 +252,7 @@ class RemoteServer(Server):
         units = self._ask("units", product.units, nothing)
         size = self._ask("size", lambda admin: product.data_bytes(admin, self._target.database), None)
         host = self._host(variables)
-        # P26 tells what is needed; the counters are read first in a trial.
+        # P26 reports what the server refuses, before the first trial reads the counters.
         self.status()
         return Description(
             product=product.name,
