@@ -107,7 +107,7 @@ def test_connections_that_need_too_long_slices_are_refused() -> None:
         ("micro/random-points-1000", 200_000, 0.25),
         # 14 statements, of which two return 10,000 rows, with 4 connections.
         ("micro/read-only-10000", 200_000, 2.0),
-        ("micro/scan", 50_000, 0.808),
+        ("micro/scan", 25_000, 1.608),
     ],
 )
 def test_slices_of_long_transactions_are_longer(title: str, rows: int, length_s: float) -> None:
@@ -119,7 +119,7 @@ def test_a_scan_of_too_many_rows_is_refused_by_name() -> None:
     names = ["micro/point-query", "micro/scan"]
     found = errors(workload=[{"name": name, "rows": 10_000_000} for name in names], load__connections=[4])
     assert found == {
-        "load.connections": "micro/scan with so many needs slices of 20.001 s; the maximum here is 2 s"
+        "load.connections": "micro/scan with so many needs slices of 80.001 s; the maximum here is 2 s"
     }
 
 

@@ -30,7 +30,7 @@ READ_SLICE_S, WRITE_SLICE_S = 0.25, 1.0
 SLICE_ROUNDS, SLICE_ROUNDS_MIN, GUARD_SHARE = 40, 5, 0.06
 # Estimated time of a statement when all connections are busy, of a server that executes 20,000 per second;
 # of each row that it returns or changes; and of each row that it reads without an index.
-STATEMENT_S, ROW_S, SCANNED_ROW_S = 50e-6, 1e-6, 1e-7
+STATEMENT_S, ROW_S, SCANNED_ROW_S = 50e-6, 1e-6, 4e-7
 # A range of more rows may take longer than a slice.
 SHORT_RANGE = 1_000
 # A pause takes some milliseconds. The machine's speed drifts within longer slices.
