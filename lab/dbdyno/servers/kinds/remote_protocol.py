@@ -44,6 +44,9 @@ _MYSQL_IDENTITY = (
 _CPUS = "SELECT VCPU_IDS FROM information_schema.RESOURCE_GROUPS WHERE RESOURCE_GROUP_NAME = 'USR_default'"
 _MYSQL_HOST = ("hostname", "version_compile_os", "version_compile_machine")
 
+# MySQL counts its uptime in whole seconds.
+_UPTIME_STEP_S = 1.1
+
 # Maximum seconds until a reload of the configuration is complete.
 RELOAD_S_MAX = 10.0
 
@@ -206,11 +209,19 @@ class RemoteMySQL(RemoteProtocol):
         identity: dict[str, Any] = {name: variables[name] for name in _MYSQL_IDENTITY if variables.get(name)}
         # Another product of this protocol may have no such counter.
         with suppress(ServerProblem, KeyError, ValueError):
-            ((now,),) = admin.query("SELECT UNIX_TIMESTAMP()")
-            # 0 of a server that has just started, or that does not count it.
-            if uptime_s := int(admin.pairs("SHOW GLOBAL STATUS LIKE 'Uptime'")["Uptime"]):
-                identity["started_unix_s"] = int(now) - uptime_s
+            now_s, uptime_s = self._read_clock(admin)
+            if uptime_s == 0:
+                # The server started less than a second ago, or it does not count its uptime.
+                time.sleep(_UPTIME_STEP_S)
+                now_s, uptime_s = self._read_clock(admin)
+            if uptime_s > 0:
+                identity["started_unix_s"] = now_s - uptime_s
         return identity
+
+    def _read_clock(self, admin: AdminConnection) -> tuple[int, int]:
+        """The server's time and its uptime in seconds."""
+        ((now,),) = admin.query("SELECT UNIX_TIMESTAMP()")
+        return int(now), int(admin.pairs("SHOW GLOBAL STATUS LIKE 'Uptime'")["Uptime"])
 
     def host(self, admin: AdminConnection, variables: Mapping[str, str]) -> dict[str, Any]:
         """Server variables about the machine, and the number of CPUs of MySQL's resource groups."""
