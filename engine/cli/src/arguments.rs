@@ -27,6 +27,15 @@ pub(crate) enum Command {
     Cleanup,
     /// Describes the plan without connecting: statements, prepared statements, tables, limits, error classes.
     Describe,
+    /// Merges the records of several engines that run the segments of one plan.
+    ///
+    /// Standard input has their records, each line with the number of its engine before it, from 0: `1 {"type":…}`. The
+    /// records of the whole run are written to standard output. Ends with the last record, with the exit code of the run.
+    Merge {
+        /// Names of the engines in messages, such as their hosts, in the order of their segments.
+        #[arg(required = true)]
+        engines: Vec<String>,
+    },
     /// Prints a JSON Schema, or the limits of a plan.
     Schema {
         /// The document to print.

@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
 mod arguments;
+mod merge;
 
 use std::process::ExitCode;
 
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
         Command::Run => with_plan(dbdyno_runner::run),
         Command::Cleanup => with_plan(dbdyno_runner::cleanup),
         Command::Describe => command::describe("dbdyno-engine", refuse_scripts),
+        Command::Merge { engines } => merge::merge(engines),
         Command::Schema { name } => {
             println!("{}", schema(name));
             ExitCode::SUCCESS

@@ -8,11 +8,13 @@
 //! # Layout
 //! - [`Recorder`]: the counters of one worker.
 //! - [`spans`]: closed spans, merged over workers; [`phases`]: their records and totals.
+//! - [`fleet`]: the records of several engines, merged.
 //! - `gaps`: spans of time without a completed event.
 //! - [`ExtraCounts`]: additional counters for programs that embed the engine.
 //! - [`OutstandingEvents`]: events that are due and have not ended.
 //! - [`histogram`]: latency histograms; [`mod@percentiles`]: percentiles with censored values.
 
+pub mod fleet;
 pub mod histogram;
 pub mod percentiles;
 pub mod phases;

@@ -6,7 +6,7 @@ use dbdyno_load::Nanos;
 use dbdyno_schema::histogram::{Buckets, merge_counts};
 use dbdyno_schema::record::{Accounting, Counts, Generator, Interval, PhaseName, PhaseTotals, UserTotals};
 
-use crate::gaps::GapTotals;
+use crate::gaps::{GapList, GapTotals};
 use crate::histogram::LatencySummary;
 use crate::percentiles;
 use crate::spans::{DrainedEvents, PhaseAccounting, Span, add_counts};
@@ -18,6 +18,8 @@ pub struct RunTotals {
     seq: u64,
     open: BTreeMap<PhaseName, PhaseSums>,
     closed: BTreeMap<PhaseName, PhaseAccounting>,
+    /// Whether the records of intervals have every gap, for a merge with those of other engines.
+    writes_gaps: bool,
 }
 
 /// The sums of a phase's intervals.
@@ -46,6 +48,11 @@ impl PhaseSums {
 }
 
 impl RunTotals {
+    /// Totals of one of `engines` engines.
+    pub fn of_fleet(engines: u32) -> Self {
+        Self { writes_gaps: engines > 1, ..Self::default() }
+    }
+
     /// Adds the next interval and returns its record. `generator` is the load generator's measurement of itself in this
     /// interval.
     pub fn add_interval(&mut self, span: Span, generator: Generator) -> Interval {
@@ -64,6 +71,7 @@ impl RunTotals {
             latency_min_us: span.latency.min_us,
             latency_max_us: span.latency.max_us,
             gaps: gaps.to_record(),
+            gap_spans_ns: if self.writes_gaps { span.gaps } else { GapList::new() },
             percentiles_us: percentiles(
                 &span.latency.buckets,
                 (span.latency.min_us, span.latency.max_us),

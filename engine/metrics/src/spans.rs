@@ -131,7 +131,7 @@ fn join<T>(value: &mut Option<T>, other: Option<T>, add: impl FnOnce(&mut T, T))
 }
 
 impl Span {
-    fn merge(&mut self, other: &Span) {
+    pub(crate) fn merge(&mut self, other: &Span) {
         self.users.extend_from_slice(&other.users);
         debug_assert_eq!((self.start, self.end), (other.start, other.end));
         add_counts(&mut self.counts, &other.counts);
@@ -203,7 +203,7 @@ pub(crate) fn count_error(counts: &mut Counts, code: &str, class: ErrorClass, co
     *known = class.max(*known);
 }
 
-fn add_accounting(accounting: &mut Accounting, other: &Accounting) {
+pub(crate) fn add_accounting(accounting: &mut Accounting, other: &Accounting) {
     let Accounting { due, done, failed, dropped, unfinished, unfinished_us } = other;
     accounting.due += due;
     accounting.done += done;

@@ -63,7 +63,7 @@ impl SpanMerger {
             kinds,
             writes_ticks: plan.report.tick_us > 0,
             open_spans: BTreeMap::new(),
-            phases: RunTotals::default(),
+            phases: RunTotals::of_fleet(plan.segment.count),
             drained: DrainedEvents::default(),
             users: Vec::new(),
             generator: GeneratorTotals::new(plan.client.workers as usize),

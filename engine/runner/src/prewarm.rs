@@ -23,7 +23,8 @@ pub(crate) fn prewarm<C: Connector>(
     inbox: &Inbox,
     write: impl FnMut(Record),
 ) -> Result<(), RunEnd> {
-    if spec.plan.prewarm == Prewarm::None {
+    // Of several engines the first one reads the tables, and the others wait for it.
+    if spec.plan.prewarm == Prewarm::None || spec.plan.segment.index > 0 {
         return Ok(());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -179,6 +179,10 @@ pub struct Interval {
     /// Times without a completed event. All 0 in records of older engines.
     #[serde(default)]
     pub gaps: Gaps,
+    /// Beginning and end of each gap, in nanoseconds; only of one of several engines (`segment`). A gap of the run is one
+    /// that all engines have in common. The first begins with the interval, and the last ends with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gap_spans_ns: Vec<(u64, u64)>,
     /// Totals of each user of this engine since the last mark, or since the phase began. Only in intervals
     /// that end at a mark or with the phase, if a program that embeds the engine requests it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
