@@ -44,6 +44,17 @@ impl<C: LoadConnector> Loader<'_, C> {
         Ok(missing)
     }
 
+    /// The tables that were created and have not been completed.
+    pub(super) async fn find_unfinished(
+        &self,
+        connection: &mut impl Connection,
+    ) -> Result<Vec<u32>, RunFailure> {
+        let existing = self.existing_tables(connection).await?;
+        let is_unfinished =
+            |table: &u32| existing.get(&self.schema.name(*table)).is_some_and(|comment| comment == LOADING);
+        Ok((1..=self.schema.tables()).filter(is_unfinished).collect())
+    }
+
     /// Drops the tables that have dbdyno's mark.
     pub(super) async fn drop_marked(&self, connection: &mut impl Connection) -> StepResult {
         let existing = self.existing_tables(connection).await?;

@@ -23,10 +23,10 @@ mod totals;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use dbdyno_schema::Record;
-use dbdyno_schema::plan::{LoadingMethod, SqlWorkload, Target};
+use dbdyno_schema::plan::{LoadingMethod, LoadingPart, Segment, SqlWorkload, Target};
 use dbdyno_schema::record::{Failure, Loaded, Loading, LoadingStep, LoadingWay};
 use dbdyno_wire::bulk::BulkLoad;
 use dbdyno_wire::mysql::MysqlConnector;
@@ -108,6 +108,8 @@ struct Loader<'a, C> {
     connector: C,
     streams: u32,
     method: LoadingMethod,
+    part: LoadingPart,
+    segment: Segment,
     sink: RefCell<&'a mut dyn Sink>,
     began: Instant,
     rows_planned: Cell<u64>,
@@ -145,6 +147,8 @@ fn run_on_runtime<C: LoadConnector>(
         connector,
         streams: plan.loading.streams,
         method: plan.loading.method,
+        part: plan.loading.part,
+        segment: plan.segment,
         sink: RefCell::new(sink),
         began: Instant::now(),
         rows_planned: Cell::new(0),
@@ -181,15 +185,35 @@ impl<C: LoadConnector> Loader<'_, C> {
         if !self.generated.is_empty() {
             return self.fill_generated(connection).await;
         }
-        let missing = self.create_missing(&mut connection).await?;
-        connection.close().await;
-        let way = match missing.as_slice() {
-            [] => LoadingWay::None,
-            missing => {
-                self.fill_pieces(&self.schema, divide_tables(missing, self.schema.rows(), self.streams))
-                    .await?
-            }
+        let missing = match self.part {
+            LoadingPart::All | LoadingPart::Create => self.create_missing(&mut connection).await?,
+            LoadingPart::Fill | LoadingPart::Complete => self.find_unfinished(&mut connection).await?,
         };
+        connection.close().await;
+        let mut way = LoadingWay::None;
+        if matches!(self.part, LoadingPart::All | LoadingPart::Fill) && !missing.is_empty() {
+            way = self.fill_pieces(&self.schema, self.own_pieces(&missing)).await?;
+        }
+        let mut analyze = Duration::ZERO;
+        if matches!(self.part, LoadingPart::All | LoadingPart::Complete) {
+            analyze = self.complete(&missing).await?;
+        }
+        self.report_loaded(self.totals.borrow().record(&*self.schema, way, self.streams, analyze));
+        Ok(())
+    }
+
+    /// The pieces of the tables that this engine loads.
+    fn own_pieces(&self, missing: &[u32]) -> Vec<Piece> {
+        let Segment { index, count } = self.segment;
+        let all = divide_tables(missing, self.schema.rows(), self.streams.saturating_mul(count));
+        let own: Vec<Piece> = all.into_iter().skip(index as usize).step_by(count as usize).collect();
+        self.rows_planned.set(own.iter().map(|piece| piece.last + 1 - piece.first).sum());
+        own
+    }
+
+    /// Builds the indexes of filled tables, refreshes their statistics and marks them. Returns the time that the last two
+    /// took.
+    async fn complete(&self, missing: &[u32]) -> Result<Duration, RunFailure> {
         let (schema, tables) = (&self.schema, new_queue(missing.iter().copied()));
         let stream =
             |connection, reporter| index_tables(connection, schema.clone(), tables.clone(), reporter);
@@ -198,8 +222,7 @@ impl<C: LoadConnector> Loader<'_, C> {
         let tables = new_queue(missing.iter().copied());
         let stream = |connection, _| complete_tables(connection, schema.clone(), tables.clone());
         self.run_streams(&self.connector, schema, missing.len(), stream).await?;
-        self.report_loaded(self.totals.borrow().record(&**schema, way, self.streams, began.elapsed()));
-        Ok(())
+        Ok(began.elapsed())
     }
 
     async fn cleanup(&self) -> StepResult {

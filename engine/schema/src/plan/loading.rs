@@ -25,12 +25,30 @@ pub struct Loading {
     pub streams: u32,
     /// The statement that sends rows.
     pub method: LoadingMethod,
+    /// The part of `prepare` to execute, if several engines load together.
+    pub part: LoadingPart,
 }
 
 impl Default for Loading {
     fn default() -> Self {
-        Self { streams: 2, method: LoadingMethod::default() }
+        Self { streams: 2, method: LoadingMethod::default(), part: LoadingPart::default() }
     }
+}
+
+/// A part of `prepare`. Several engines load together in three calls: one creates the tables, all of them fill them, each
+/// with the rows of its segment, and one completes them. Tables whose rows have generators are loaded by one engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadingPart {
+    /// Everything.
+    #[default]
+    All,
+    /// Create the missing tables.
+    Create,
+    /// Fill the tables that `create` has left unfinished.
+    Fill,
+    /// Build their indexes, refresh their statistics, and mark them as complete.
+    Complete,
 }
 
 /// The statement that sends rows to the server. All methods load the same rows.

@@ -32,7 +32,7 @@ pub use dbdyno_load::shapes::{
 };
 pub use dbdyno_random::key::Distribution;
 pub use literal::Literal;
-pub use loading::{Loading, LoadingMethod, Prewarm};
+pub use loading::{Loading, LoadingMethod, LoadingPart, Prewarm};
 pub use reconnect::{ErrorCode, OnLost, Reconnect, Retry};
 pub use replay::{LogFormat, Replay};
 pub use script::{ScriptOption, ScriptWorkload};
