@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dbdyno.experiment import background_reading, proxy, slices, sql_reading
+from dbdyno.experiment import background_reading, fleet, proxy, slices, sql_reading
 from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.family import allows_false_discoveries, has_verdict, is_factorial
 from dbdyno.experiment.model import ConnectionSettings, Experiment, Load, ScriptWorkload, SqlWorkload, Variant
@@ -299,4 +299,5 @@ FINDERS: tuple[tuple[Callable[[Experiment], Iterable[InputError]], tuple[str, ..
     (_statement_errors, ("workload", "variant")),
     (_background_errors, ("workload", "variant")),
     (_all_variant_errors, ("variant", "workload", "load", "design")),
+    (fleet.find_errors, ("fleet", "load", "design", "client", "variant")),
 )

@@ -21,6 +21,7 @@ from pydantic.json_schema import SkipJsonSchema
 from dbdyno.experiment.abort import AbortIf
 from dbdyno.experiment.base import CpuList, Duration, Model
 from dbdyno.experiment.cpus import parse_cpus
+from dbdyno.experiment.fleet import Fleet
 from dbdyno.experiment.keys import Keys
 from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.load import Load
@@ -57,6 +58,7 @@ __all__ = [
     "AbortIf",
     "Background",
     "ConnectionSettings",
+    "Fleet",
     "Keys",
     "Load",
     "Model",
@@ -266,6 +268,8 @@ class Experiment(Model):
     """Where and how the load generator runs."""
     loading: Loading = Field(default_factory=Loading)
     """How tables are filled."""
+    fleet: Fleet | None = None
+    """Several load generators that run each trial together."""
     variants: tuple[Variant, ...] = Field(min_length=1)
     """The things compared; the first is the baseline."""
     # In the order of the file; empty if the file lists its variants.

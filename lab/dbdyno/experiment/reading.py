@@ -229,6 +229,8 @@ def _resolve(document: dict[str, Any], folder: Path, errors: list[InputError]) -
     resolved["design"] = _convert_to_seconds(design, "design", ("slice",), errors)
     for section in ("client", "loading", "override"):
         resolved[section] = document.get(section, {})
+    if "fleet" in document:
+        resolved["fleet"] = document["fleet"]
     return resolved
 
 

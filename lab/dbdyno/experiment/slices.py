@@ -138,6 +138,8 @@ def find_errors(experiment: Experiment) -> Iterator[InputError]:
         yield InputError("design.slice", f"{design.slice_s:g}s", problem)
     elif design.slice_s is None:
         yield from _length_errors(experiment)
+    if experiment.fleet is not None:
+        yield InputError("fleet.engines", experiment.fleet.engines, "slices need one load generator", _FIX)
     if len(experiment.variants) < 2:
         yield InputError("design.pairing", "slices", "one variant has nothing to alternate with", _FIX)
     if design.state_per == "trial":
