@@ -25,7 +25,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import on_cpus
-from dbdyno.run.engine import Engine, EngineResult
+from dbdyno.run.engine import Engine, EngineResult, OpenLines
 from dbdyno.run.engine_process import STOP_S_MAX, Limits, Reader, Record, start_process
 from dbdyno.run.plan import background_plan
 from dbdyno.servers.admin.connection import require_answers
@@ -60,6 +60,7 @@ def run_loads(
     on_line: Callable[[bytes], None] = lambda _line: None,
     on_ready: Callable[[], None] = lambda: None,
     open_file: OpenFile = lambda _title: lambda _line: None,
+    open_lines: OpenLines | None = None,
     planned: Sequence[Trial] = (),
     earlier_trials: int = 0,
 ) -> EngineResult:
@@ -67,8 +68,9 @@ def run_loads(
 
     `on_record`, `on_line` and `on_ready` are those of `Engine.run`; when every connection of the trial is
     open, the background loads begin, and then `on_ready` is called. `open_file` opens the file for the
-    records of a background load, and `planned` and `earlier_trials` are those of `trial_plan`. Raises
-    BackgroundEnded, EngineProblem, ServerProblem, and what the functions raise.
+    records of a background load, `open_lines` is that of `Engine.run`, and `planned` and `earlier_trials`
+    are those of `trial_plan`. Raises BackgroundEnded, EngineProblem, ServerProblem, and what the functions
+    raise.
     """
     environment, cpus = server.load_address().environment(), experiment.client.cpus
     loads = experiment.backgrounds(experiment.variant(trial.variant), trial.workload)
@@ -95,6 +97,7 @@ def run_loads(
             on_line=on_line,
             on_ready=begin,
             on_silence=lambda: require_answers(server, "the load generator"),
+            open_lines=open_lines,
         )
         running.require_running()
     return result

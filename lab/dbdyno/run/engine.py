@@ -18,10 +18,10 @@ import logging
 import resource
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 from dbdyno.binary import COMPAT, ENGINE, EngineProblem, find_program
 from dbdyno.problem import ExitCode, Problem
@@ -40,13 +40,17 @@ __all__ = [
     "Command",
     "Engine",
     "EngineEnded",
+    "EngineFacts",
     "EngineResult",
     "LimitProblem",
+    "OpenLines",
     "Record",
     "SlicedRun",
+    "drain_s",
     "find_binary",
     "find_engine",
     "require_within_limits",
+    "time_limits",
 ]
 
 # Maximum seconds to connect: opening and preparing thousands of connections may take minutes.
@@ -56,6 +60,29 @@ LOADING_SILENCE_S_MAX = 3600.0
 # Maximum seconds without a record while a script loads: it may load everything before its first record.
 SCRIPT_SILENCE_S_MAX = 24 * 3600.0
 _LOG = logging.getLogger(__name__)
+
+# The number of an engine -> what keeps a line of its records.
+OpenLines = Callable[[int], Callable[[bytes], None]]
+
+
+class EngineFacts(TypedDict):
+    """One engine of a fleet in one run."""
+
+    # Name of the engine, and address of its host.
+    name: str
+    host: str
+    # By how much the host's clock was ahead of this machine's, and the round trip that bounds the error.
+    clock_offset_us: int
+    round_trip_us: int
+    # How much later than the common start its load began.
+    start_skew_us: int
+    # Transactions of the measurement, and their mean latency; None without transactions.
+    events: int
+    latency_mean_us: float | None
+    # CPU time of its threads per wall time, of the engine, and of the processes that carry the fleet.
+    generator_cpu: float | None
+    cpu_s: float
+    daemons_cpu_s: float
 
 
 @dataclass(frozen=True)
@@ -69,6 +96,8 @@ class EngineResult:
     end: Record | None
     # The engine's standard error.
     stderr: str
+    # What is known about each engine of a fleet; empty if one engine has run.
+    fleet: Sequence[EngineFacts] = ()
 
     @property
     def done(self) -> bool:
@@ -134,6 +163,15 @@ class Engine:
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
+    def close(self) -> None:
+        """End what the engine has started. A single engine ends with each run."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def version(self) -> str:
         """The output of `dbdyno-engine --version`. Raises EngineProblem if the binary cannot be started."""
         try:
@@ -157,19 +195,21 @@ class Engine:
         on_line: Callable[[bytes], None] = lambda _line: None,
         on_ready: Callable[[], None] = lambda: None,
         on_silence: Callable[[], None] = lambda: None,
+        open_lines: OpenLines | None = None,  # noqa: ARG002 — for engines of a fleet.
     ) -> EngineResult:
         """Run one command with a plan until it ends; COMPAT runs scripts.
 
         `on_record` receives each record, and `on_line` its raw line. If the plan starts on command,
         `on_ready` is called when every connection is open; the load starts when it returns. `on_silence` is
         called whenever the engine has written nothing for `LOGIN_EVERY_S`, until every connection is open:
-        from then on the plan's `answer_timeout_us` applies. The engine is killed if it raises.
+        from then on the plan's `answer_timeout_us` applies. A fleet keeps the lines of each engine by
+        `open_lines`. The engine is killed if it raises.
         `environment` is added to the environment of this process. It contains the password, which plans and
         arguments never contain. Raises EngineProblem for a line that is not a record; KeyboardInterrupt is
         passed on after the engine has stopped.
         """
         binary = find_binary(plan, self.binary)
-        limits = _time_limits(command, plan)
+        limits = time_limits(command, plan)
         reader = Reader("start" in plan, on_record, on_line, on_ready, on_silence)
         with on_cpus(cpus), start_process(binary, command, environment) as process:
             try:
@@ -207,7 +247,7 @@ class SlicedRun:
         """
         self._reader = Reader(True, self._keep, on_line, lambda: None)
         # Seconds that the engine waits for transactions in flight at the end.
-        self.drain_s = _drain_s(plan)
+        self.drain_s = drain_s(plan)
         # Maximum seconds from the end of a slice to the end of its last transaction. A lost connection may
         # take the reconnect timeout, after which its transaction begins again.
         self.pause_s_max = _give_up_s(plan) + transaction_s_max + self.drain_s
@@ -276,17 +316,18 @@ def _is_script(plan: Mapping[str, Any]) -> bool:
     return bool(plan["workload"]["name"] == "lua")
 
 
-def _time_limits(command: Command, plan: Mapping[str, Any]) -> Limits:
+def time_limits(command: Command, plan: Mapping[str, Any]) -> Limits:
+    """The limits of a run of the engine."""
     if command != "run":
         return Limits(silence_s=_loading_silence_s(plan))
     phases = plan["phases"]
-    planned_s = (phases.get("warmup_us", 0) + phases["measure_us"]) / 1e6 + _drain_s(plan)
+    planned_s = (phases.get("warmup_us", 0) + phases["measure_us"]) / 1e6 + drain_s(plan)
     connect = _connect_limits(plan)
     return Limits(planned_s + connect.total_s + 60.0, planned_s + connect.silence_s)
 
 
-def _drain_s(plan: Mapping[str, Any]) -> float:
-    """How long the engine waits for transactions in flight at the end."""
+def drain_s(plan: Mapping[str, Any]) -> float:
+    """How many seconds the engine waits for transactions in flight at the end."""
     return float(plan["phases"].get("drain_us", 10_000_000)) / 1e6
 
 

@@ -195,7 +195,11 @@ class Reader:
         self._on_record(record)
         if kind == "ready" and self._waits_for_start:
             self._on_ready()
-            self.send(process, {"type": "start", "data": {"at_unix_us": time.time_ns() // 1000}})
+            self.start(process)
+
+    def start(self, process: subprocess.Popen[bytes]) -> None:
+        """Start the load now."""
+        self.send(process, {"type": "start", "data": {"at_unix_us": time.time_ns() // 1000}})
 
     @staticmethod
     def send(process: subprocess.Popen[bytes], message: Mapping[str, Any]) -> None:

@@ -108,6 +108,8 @@ def max_workers(experiment: Experiment) -> int:
 
 def reason_against(experiment: Experiment, largest: int) -> str:
     """Why a pilot is not possible or useless; empty if there is one."""
+    if experiment.fleet is not None:
+        return "a fleet has one event loop on each load generator"
     if largest == 1:
         return "the load generator has one CPU or one connection"
     if experiment.load.is_changing:

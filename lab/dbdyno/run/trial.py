@@ -85,14 +85,13 @@ def run_trial(
 ) -> Outcome:
     """Run one trial and store it, even if it fails.
 
-    dbdyno reads the server's counters four times: when every connection is open and the measured time has not
-    begun, at both edges of the measurement, and after the end. Raises StoreProblem; trial.json records any
-    other failure.
+    dbdyno reads the server's counters four times: when every connection is open, at both edges of the
+    measurement, and after the end. Raises StoreProblem and FleetProblem; trial.json has other failures.
     """
     plan = plan_of(run, experiment, trial, server.load_address())
     before, after, length_s = Counters(), Counters(), experiment.load.duration_s
-    foreign = create_meter(experiment, experiment.variant(trial.variant), description)
-    edges = Edges(server, description, round(length_s * 1e6), foreign)
+    meter = create_meter(experiment, experiment.variant(trial.variant), description)
+    edges = Edges(server, description, round(length_s * 1e6), meter)
     started_unix_us = time.time_ns() // 1000
     result: EngineResult | None = None
     with run.begin(trial, plan) as writer:
@@ -112,6 +111,7 @@ def run_trial(
                     on_line=writer.append_event,
                     on_ready=lambda: edges.read_before(before),
                     open_file=writer.open_background,
+                    open_lines=writer.open_engine,
                     planned=run.schedule(),
                 )
             finally:
@@ -129,11 +129,17 @@ def run_trial(
         stored = writer.finish(
             "failed" if failure else "done",
             **failure,
-            exit_code=result.exit_code if result else None,
+            **_engine_facts(result),
             started_unix_us=started_unix_us,
             ended_unix_us=time.time_ns() // 1000,
         )
     return Outcome(stored, result.end if result else None, tuple(hooks.failures))
+
+
+def _engine_facts(result: EngineResult | None) -> dict[str, Any]:
+    """The exit code of the engine, None without a result; and what is known of each engine of a fleet."""
+    facts: dict[str, Any] = {"exit_code": result.exit_code if result else None}
+    return {**facts, "fleet": list(result.fleet)} if result and result.fleet else facts
 
 
 def _read_after(after: Counters, server: Server, failure: Mapping[str, str]) -> None:

@@ -5,6 +5,7 @@
     trials/0007/trial.json       written last; without it the trial was interrupted
                 plan.json
                 events.jsonl.gz  (events.jsonl while it runs)
+                engine-N.jsonl.gz  the records of engine N of a fleet, which events.jsonl.gz has together
                 background-NAME.jsonl.gz  the records of a background load; NAME has + for /
                 server.json
                 hook-NAME.txt   output of the user's hooks
@@ -183,6 +184,15 @@ class TrialWriter:
         StoreProblem.
         """
         name = _background(title)
+        with files.store_errors(self._path / name):
+            self._files[name] = (self._path / name).open("ab", buffering=0)
+        return lambda line: self.append_event(line, name)
+
+    def open_engine(self, index: int) -> Callable[[bytes], None]:
+        """Open the file for the records of one engine of a fleet; returns what appends one line. Raises
+        StoreProblem.
+        """
+        name = f"engine-{index + 1}.jsonl"
         with files.store_errors(self._path / name):
             self._files[name] = (self._path / name).open("ab", buffering=0)
         return lambda line: self.append_event(line, name)

@@ -1,0 +1,16 @@
+"""Runs one trial from several engines at once, each with its share of the load, on one host or many.
+
+::
+
+    fleet_engine.py   an `Engine` that runs a plan on all engines: the interface to the rest of the lab
+    streams.py        reads the records of all engines, and notices one that is lost
+    clocks.py         how far each host's clock is from this one's
+    plan_files.py     the files that a plan names, for hosts that do not have them
+    carriers.py       chooses a carrier by `fleet.address`
+    carrier.py        the interface of what places engines on hosts and calls them
+    local_carrier.py  processes of this machine
+    ray_carrier.py    hosts of a Ray cluster; the only module that imports Ray
+    engine_host.py    what runs on a host: starts one engine, keeps its output, stops it
+    cluster.py        starts and stops the Ray processes of this machine
+    doctor.py         what every host has, and what does not fit together
+"""

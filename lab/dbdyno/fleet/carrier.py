@@ -1,0 +1,79 @@
+"""The interface of carriers, which place engines on hosts and call them.
+
+A carrier has three verbs: place engines, call a method of `EngineHost` at a place, and release the places.
+Everything else that a fleet does is the same for each carrier.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any, ClassVar
+
+from dbdyno.binary import EngineProblem
+from dbdyno.problem import ExitCode, Problem
+
+
+class EngineLost(EngineProblem):
+    """An engine, or its host, no longer answers. The trial has failed, and another attempt may succeed."""
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(
+            f"the engine on {where} was lost: {why}. All other engines were stopped, and the trial has no "
+            "result",
+            exit_code=ExitCode.NOT_COMPARABLE,
+        )
+
+
+class FleetProblem(Problem):
+    """There are not enough hosts for a fleet, or one cannot be used. It ends the experiment, which can be
+    resumed.
+    """
+
+    def __init__(self, text: str, fix: str = "", exit_code: int = ExitCode.NOT_COMPARABLE) -> None:
+        super().__init__(text, fix, exit_code)
+
+
+class Place(ABC):
+    """Where one engine of a fleet runs."""
+
+    # Name for messages: that of the host, with a number if the host has several engines.
+    name: str
+    # Address or name of the host.
+    host: str
+
+    @abstractmethod
+    def call(self, method: str, *arguments: object) -> Future[Any]:
+        """Call a method of the place's `EngineHost`. The future raises what the method raises, and
+        `EngineLost` if the place no longer exists.
+        """
+
+
+class Carrier(ABC):
+    """Places engines on hosts."""
+
+    # Whether every place is on this machine, with its files, programs and CPUs.
+    is_local: ClassVar[bool]
+
+    @abstractmethod
+    def place(self, engines: int, per_host: int) -> Sequence[Place]:
+        """Places for so many engines, at most `per_host` on each host, in the order of their segments. All of
+        them, or none: raises FleetProblem.
+        """
+
+    @abstractmethod
+    def count_hosts(self) -> int:
+        """Number of hosts that engines can be placed on. Raises FleetProblem."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """End what runs at the places. Idempotent."""
+
+    def share(self, content: bytes) -> object:
+        """Content that is an argument of several calls, in a form that is sent to each host once."""
+        return content
+
+    def close(self) -> None:
+        """Release the places and disconnect."""
+        self.release()

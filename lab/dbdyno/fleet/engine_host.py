@@ -1,0 +1,307 @@
+"""What runs on a host of a fleet: it starts one engine after the other, keeps its output, and stops it.
+
+The module is sent to hosts that have Python and Ray, but not dbdyno, so it imports only the standard library.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import queue
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+# An engine whose records nobody has asked for during this time is killed: the driver has ended, or the
+# network is down. So no connection of a part of a fleet stays open.
+UNREAD_S_MAX = 3.0
+# Seconds for an engine to stop after SIGINT, before it is killed.
+STOP_S_MAX = 1.5
+# Characters of standard error that are kept, and maximum bytes of one answer of `read`.
+STDERR_MAX, READ_BYTES_MAX = 20_000, 8 << 20
+# A program that was not used for this time is removed.
+UNUSED_S_MAX = 7 * 86_400.0
+_CHECK_S = 0.25
+
+
+class Batch(NamedTuple):
+    """What an engine has written since the last call."""
+
+    # Lines of its standard output, each with its end.
+    lines: list[bytes]
+    # Its exit status, in the last batch; negative: a signal.
+    status: int | None
+    # Its standard error, in the last batch.
+    stderr: str
+
+
+class EngineHost:
+    """Runs engines on this host, one at a time. Its methods may be called from several threads."""
+
+    def __init__(self) -> None:
+        base = _own_folder()
+        self._programs = base / "programs"
+        self._programs.mkdir(exist_ok=True)
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=base))
+        # Limit of open files as for an engine on the driver's machine: it needs a socket per connection.
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self._cpus: set[int] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._stderr = ""
+        self._read_at = time.monotonic()
+        self._lock = threading.Lock()
+
+    def facts(self) -> dict[str, Any]:
+        """The host: name, versions, CPUs, and the limit of open files."""
+        ray = sys.modules.get("ray")
+        return {
+            "node": ray.util.get_node_ip_address() if ray is not None else socket.gethostname(),
+            "host": socket.gethostname(),
+            "machine": platform.machine(),
+            "python": platform.python_version(),
+            "ray": getattr(ray, "__version__", None),
+            "cpus": len(os.sched_getaffinity(0)),
+            "open_files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+            "process": os.getpid(),
+        }
+
+    @staticmethod
+    def clock_us() -> int:
+        """Wall time in microseconds since 1970."""
+        return time.time_ns() // 1000
+
+    @staticmethod
+    def round_trip_us(host: str, port: int, timeout_s: float) -> float | str:
+        """Microseconds to open a TCP connection, the least of three; the reason as text if that fails."""
+        times = []
+        for _ in range(3):
+            began = time.perf_counter()
+            try:
+                socket.create_connection((host, port), timeout_s).close()
+            except OSError as error:
+                return error.strerror or str(error)
+            times.append((time.perf_counter() - began) * 1e6)
+        return min(times)
+
+    def install(self, name: str, content: bytes) -> str:
+        """Write a program, unless this host has it, and return its path."""
+        folder = self._programs / hashlib.sha256(content).hexdigest()[:16]
+        path = folder / name
+        if not path.exists():
+            folder.mkdir(exist_ok=True)
+            # Several engines of a host may install it at the same time.
+            unfinished = folder / f"{name}.{os.getpid()}"
+            unfinished.write_bytes(content)
+            unfinished.chmod(0o700)
+            unfinished.rename(path)
+        os.utime(folder)
+        for other in self._programs.iterdir():
+            if time.time() - other.stat().st_mtime > UNUSED_S_MAX:
+                shutil.rmtree(other, ignore_errors=True)
+        return str(path)
+
+    def write_files(self, files: Mapping[str, bytes]) -> dict[str, str]:
+        """Write files that only this user can read, in place of earlier ones; returns name -> path."""
+        folder = self._folder / "files"
+        shutil.rmtree(folder, ignore_errors=True)
+        paths = {}
+        for name, content in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path.touch(0o600)
+            path.write_bytes(content)
+            paths[name] = str(path)
+        return paths
+
+    def pin(self) -> dict[str, list[int]]:
+        """Keep a CPU for the processes that belong to Ray, and give the others to engines; with one CPU they
+        share it. Returns both sets.
+        """
+        cpus = sorted(os.sched_getaffinity(0))
+        if len(cpus) < 2:
+            return {"daemons": cpus, "engines": cpus}
+        for process in _relatives():
+            with suppress(OSError):
+                os.sched_setaffinity(process, {cpus[0]})
+        self._cpus = set(cpus[1:])
+        return {"daemons": cpus[:1], "engines": cpus[1:]}
+
+    @staticmethod
+    def daemon_cpu_s() -> float:
+        """CPU time in seconds of this process and of the other processes of Ray on this host."""
+        ticks = os.sysconf("SC_CLK_TCK")
+        return sum(_cpu_ticks(process) for process in _relatives()) / ticks
+
+    def start(
+        self, command: Sequence[str], plan: bytes, environment: Mapping[str, str], cpus: Iterable[int] | None
+    ) -> None:
+        """Start an engine and send it its plan. `cpus`: by default those of `pin`. Raises OSError."""
+        self.kill()
+        chosen = set(cpus) if cpus is not None else self._cpus
+        process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **environment},
+            process_group=0,
+        )
+        if chosen:
+            os.sched_setaffinity(process.pid, chosen)
+        with self._lock:
+            self._process, self._lines, self._stderr = process, queue.SimpleQueue(), ""
+            self._read_at = time.monotonic()
+        threads = [
+            threading.Thread(target=self._keep_lines, args=(process, self._lines), daemon=True),
+            threading.Thread(target=self._keep_errors, args=(process,), daemon=True),
+            threading.Thread(target=self._watch, args=(process,), daemon=True),
+        ]
+        for thread in threads:
+            thread.start()
+        self.send(plan)
+
+    def send(self, line: bytes) -> None:
+        """Send one line to the engine. If the engine has ended, its output has the reason."""
+        process = self._process
+        if process is None or process.stdin is None or process.stdin.closed:
+            return
+        try:
+            process.stdin.write(line)
+            process.stdin.flush()
+        except BrokenPipeError:
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+
+    def read(self, wait_s: float) -> Batch:
+        """What the engine has written since the last call; waits up to `wait_s` for the first line."""
+        self._read_at = time.monotonic()
+        lines: list[bytes] = []
+        size, wait = 0, wait_s
+        with suppress(queue.Empty):
+            while size < READ_BYTES_MAX:
+                line = self._lines.get(timeout=wait) if wait else self._lines.get_nowait()
+                wait = 0.0
+                if line is None:
+                    return self._end(lines)
+                lines.append(line)
+                size += len(line)
+        self._read_at = time.monotonic()
+        return Batch(lines, None, "")
+
+    def _end(self, lines: list[bytes]) -> Batch:
+        process = self._process
+        assert process is not None, "its output has ended, so it was started"
+        try:
+            status = process.wait(STOP_S_MAX)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            status = process.wait()
+        return Batch(lines, status, self._stderr)
+
+    def stop(self) -> None:
+        """Let the engine stop and write its last records; kill it if it does not."""
+        process = self._process
+        if process is None or process.poll() is not None:
+            return
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_S_MAX)
+        self.kill()
+
+    def kill(self) -> None:
+        """Kill the engine, if it runs."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Kill the engine and remove its files."""
+        self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @staticmethod
+    def _keep_lines(process: subprocess.Popen[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
+        assert process.stdout is not None, "standard output is a pipe"
+        for line in process.stdout:
+            lines.put(line)
+        lines.put(None)
+
+    def _keep_errors(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stderr is not None, "standard error is a pipe"
+        for line in process.stderr:
+            if process is self._process:
+                self._stderr = (self._stderr + line.decode(errors="replace"))[-STDERR_MAX:]
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        while process.poll() is None:
+            if process is self._process and time.monotonic() - self._read_at > UNREAD_S_MAX:
+                self.kill()
+            time.sleep(_CHECK_S)
+
+
+def _own_folder() -> Path:
+    """The folder of this user for programs and files of engines, without those of ended processes."""
+    base = Path(tempfile.gettempdir()) / f"dbdyno-fleet-{os.geteuid()}"
+    with suppress(FileExistsError):
+        base.mkdir(mode=0o700)
+    status = base.lstat()
+    if status.st_uid != os.geteuid() or status.st_mode & 0o077 or not base.is_dir() or base.is_symlink():
+        # Another user may have created it.
+        return Path(tempfile.mkdtemp(prefix="dbdyno-fleet-"))
+    for folder in base.iterdir():
+        process = folder.name.partition("-")[0]
+        if process.isdecimal() and not Path(f"/proc/{process}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+    return base
+
+
+def _relatives() -> list[int]:
+    """The ids of this process, the raylet that started it, and the raylet's other children."""
+    raylet = os.getppid()
+    if b"raylet" not in _command_line(raylet):
+        return [os.getpid()]
+    processes = [raylet]
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and _parent(int(entry.name)) == raylet:
+            processes.append(int(entry.name))
+    return processes
+
+
+def _command_line(process: int) -> bytes:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def _fields(process: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on; empty if the process has ended."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _parent(process: int) -> int:
+    fields = _fields(process)
+    return int(fields[1]) if fields else 0
+
+
+def _cpu_ticks(process: int) -> int:
+    fields = _fields(process)
+    return int(fields[11]) + int(fields[12]) if fields else 0

@@ -1,0 +1,311 @@
+r"""An engine that consists of several: it runs a plan on all of them, and its records are those of one run.
+
+::
+
+    plan --> segment 0 of 3 --> host a --\\
+             segment 1 of 3 --> host b ---> streams --> dbdyno-engine merge --> records
+             segment 2 of 3 --> host c --/
+
+Every engine is one share of the load: connections, rate, keys, sequences and random streams follow from its
+segment. The load begins on all hosts at one instant, by their measured clocks.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dbdyno.binary import EngineProblem
+from dbdyno.experiment.cpus import parse_cpus
+from dbdyno.experiment.fleet import Fleet
+from dbdyno.experiment.model import Experiment
+from dbdyno.fleet.carrier import Carrier, Place
+from dbdyno.fleet.carriers import open_carrier
+from dbdyno.fleet.clocks import Clock, measure_clocks, wait_for
+from dbdyno.fleet.plan_files import name_on_host, read_files, replace_paths
+from dbdyno.fleet.streams import Streams
+from dbdyno.problem import Problem
+from dbdyno.run.engine import Engine, EngineFacts, EngineResult, OpenLines, drain_s, find_binary, time_limits
+from dbdyno.run.engine_process import STOP_S_MAX, Command, Limits, Reader, Record
+
+# The start is so far ahead that the command reaches every host before.
+START_AHEAD_S = 0.25
+# Maximum seconds to send a program or files to a host, and to start an engine.
+SEND_S_MAX = 60.0
+# Workloads whose tables may refer to each other, or that a script loads.
+_LOADED_BY_ONE = frozenset({"sql", "lua"})
+# Reasons of a planned end, in the last record.
+_PLANNED = frozenset({"time-limit", "event-limit", "done"})
+_LOG = logging.getLogger(__name__)
+
+
+def open_engine(experiment: Experiment) -> Engine:
+    """The engine of an experiment: one, or a fleet. Raises EngineProblem and FleetProblem."""
+    return Engine() if experiment.fleet is None else FleetEngine(experiment.fleet)
+
+
+@dataclass(frozen=True)
+class _Listeners:
+    """The functions that `Engine.run` calls."""
+
+    on_record: Callable[[Record], None]
+    on_line: Callable[[bytes], None]
+    on_ready: Callable[[], None]
+    on_silence: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What all engines run."""
+
+    command: Command
+    plan: Mapping[str, Any]
+    environment: Mapping[str, str]
+    # CPUs of the engines, if they are on this machine.
+    cpus: str | None
+    open_lines: OpenLines | None
+
+    def with_part(self, part: str) -> _Request:
+        """The request for one part of loading."""
+        loading = {**self.plan.get("loading", {}), "part": part}
+        return replace(self, plan={**self.plan, "loading": loading})
+
+
+class FleetEngine(Engine):
+    """Runs plans on all engines of a fleet, and loads tables from all of them. One engine on this machine
+    creates and drops tables, and loads those with rows of the user.
+    """
+
+    def __init__(self, fleet: Fleet, binary: Path | None = None, carrier: Carrier | None = None) -> None:
+        """`binary` and `carrier`: by default the installed engine and those of `fleet.address`. Raises
+        EngineProblem and FleetProblem.
+        """
+        super().__init__(binary)
+        self._fleet = fleet
+        self._carrier = carrier or open_carrier(fleet.address)
+        self._places: Sequence[Place] = ()
+        # Program -> its path on each host.
+        self._programs: dict[Path, list[str]] = {}
+
+    def close(self) -> None:
+        """Stop all engines and leave the hosts."""
+        self._carrier.close()
+
+    def run(
+        self,
+        command: Command,
+        plan: Mapping[str, Any],
+        environment: Mapping[str, str] | None = None,
+        on_record: Callable[[Record], None] = lambda _record: None,
+        cpus: str | None = None,
+        *,
+        on_line: Callable[[bytes], None] = lambda _line: None,
+        on_ready: Callable[[], None] = lambda: None,
+        on_silence: Callable[[], None] = lambda: None,
+        open_lines: OpenLines | None = None,
+    ) -> EngineResult:
+        """See `Engine.run`. Raises also EngineLost if an engine no longer answers, and FleetProblem if there
+        are not enough hosts.
+        """
+        request = _Request(command, plan, environment or {}, cpus, open_lines)
+        listeners = _Listeners(on_record, on_line, on_ready, on_silence)
+        if command == "run":
+            return self._run_everywhere(request, listeners)
+
+        def run_alone(one: _Request) -> EngineResult:
+            return super(FleetEngine, self).run(
+                command, one.plan, environment, on_record, cpus, on_line=on_line, on_silence=on_silence
+            )
+
+        if command != "prepare" or plan["workload"]["name"] in _LOADED_BY_ONE:
+            return run_alone(request)
+        result = run_alone(request.with_part("create"))
+        if result.done:
+            result = self._run_everywhere(request.with_part("fill"), listeners)
+        return run_alone(request.with_part("complete")) if result.done else result
+
+    def _run_everywhere(self, request: _Request, listeners: _Listeners) -> EngineResult:
+        """Run a command on all engines."""
+        self._place()
+        try:
+            return self._run(request, _FleetReader(self, listeners, waits_for_start="start" in request.plan))
+        except BaseException:
+            # Whatever was lost, the next run begins with new places.
+            self._release()
+            raise
+
+    def _place(self) -> None:
+        if not self._places:
+            self._places = self._carrier.place(self._fleet.engines, self._fleet.per_host)
+            _LOG.debug(
+                "placed %d engines: %s", len(self._places), ", ".join(one.name for one in self._places)
+            )
+
+    def _release(self) -> None:
+        self._places = ()
+        self._programs.clear()
+        self._carrier.release()
+
+    def _run(self, request: _Request, reader: _FleetReader) -> EngineResult:
+        places = self._places
+        clocks = measure_clocks(places)
+        daemons_s = self._call_all("daemon_cpu_s")
+        self._start_engines(request)
+        with self._start_merger() as merger:
+            assert merger.stdin is not None, "standard input is a pipe"
+            open_lines = request.open_lines or (lambda _index: _drop)
+            append = [open_lines(index) for index in range(len(places))]
+            streams = Streams(places, clocks, merger.stdin, append, drain_s(request.plan))
+            reader.places, reader.clocks = places, clocks
+            streams.start()
+            try:
+                reader.read(merger, time_limits(request.command, request.plan))
+            except KeyboardInterrupt:
+                streams.stop()
+                with suppress(Problem, KeyboardInterrupt):
+                    reader.read(merger, Limits(STOP_S_MAX))
+                raise
+            finally:
+                # After a planned end the engines end by themselves.
+                if not reader.has_ended_as_planned or not streams.join(STOP_S_MAX):
+                    streams.stop()
+                    streams.join(STOP_S_MAX)
+                merger.kill()
+        if streams.problem is not None:
+            raise streams.problem
+        result = EngineResult(merger.returncode, reader.hello, reader.end, reader.stderr)
+        if not result.done or request.command != "run":
+            return result
+        used_s = [
+            after - before for before, after in zip(daemons_s, self._call_all("daemon_cpu_s"), strict=True)
+        ]
+        return replace(result, fleet=_facts(places, clocks, streams, reader.start_us, used_s))
+
+    def start_load(self, places: Sequence[Place], clocks: Sequence[Clock]) -> float:
+        """Start the load of all engines at one instant, and return it in microseconds since 1970."""
+        slowest_us = max(clock.round_trip_us for clock in clocks)
+        at_us = time.time_ns() / 1000.0 + START_AHEAD_S * 1e6 + 4.0 * slowest_us
+        for place, clock in zip(places, clocks, strict=True):
+            command = {"type": "start", "data": {"at_unix_us": round(at_us + clock.offset_us)}}
+            place.call("send", json.dumps(command).encode() + b"\n")
+        return at_us
+
+    def _start_engines(self, request: _Request) -> None:
+        """Send every engine its segment of the plan."""
+        places, local, plan = self._places, self._carrier.is_local, request.plan
+        programs = self._install(find_binary(plan, self.binary))
+        files = {} if local else read_files(plan)
+        named = {name_on_host(path): content for path, content in files.items()}
+        paths = self._call_all("write_files", named) if named else [{} for _ in places]
+        cpus = sorted(parse_cpus(request.cpus)) if local and request.cpus else None
+        starting = []
+        for index, place in enumerate(places):
+            own = replace_paths(plan, partial(_path_on_host, paths[index]))
+            own["segment"] = {"index": index, "count": len(places)}
+            line = json.dumps(own, allow_nan=False).encode() + b"\n"
+            argv, environment = [programs[index], request.command], dict(request.environment)
+            starting.append(place.call("start", argv, line, environment, cpus))
+        for place, future in zip(places, starting, strict=True):
+            wait_for(place, future, SEND_S_MAX)
+
+    def _install(self, program: Path) -> list[str]:
+        """The path of a program at each place."""
+        if self._carrier.is_local:
+            return [str(program)] * len(self._places)
+        if program not in self._programs:
+            content = self._carrier.share(program.read_bytes())
+            self._programs[program] = self._call_all("install", program.name, content)
+        return self._programs[program]
+
+    def _call_all(self, method: str, *arguments: object) -> list[Any]:
+        futures = [place.call(method, *arguments) for place in self._places]
+        return [
+            wait_for(place, future, SEND_S_MAX) for place, future in zip(self._places, futures, strict=True)
+        ]
+
+    def _start_merger(self) -> subprocess.Popen[bytes]:
+        """The process that merges the records. Ctrl-C does not reach it."""
+        names = [place.name for place in self._places]
+        try:
+            return subprocess.Popen(
+                [self.binary, "merge", *names],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                process_group=0,
+            )
+        except OSError as error:
+            raise EngineProblem(f"the load engine {self.binary} does not start: {error}") from error
+
+
+class _FleetReader(Reader):
+    """Reads the merged records; the load starts on all engines when all are ready."""
+
+    def __init__(self, engine: FleetEngine, listeners: _Listeners, *, waits_for_start: bool) -> None:
+        super().__init__(
+            waits_for_start,
+            listeners.on_record,
+            listeners.on_line,
+            listeners.on_ready,
+            listeners.on_silence,
+        )
+        self._engine = engine
+        self.places: Sequence[Place] = ()
+        self.clocks: Sequence[Clock] = ()
+        # The instant of the start in microseconds since 1970.
+        self.start_us = 0.0
+
+    @property
+    def has_ended_as_planned(self) -> bool:
+        """Whether the last record says that every engine ran to its planned end."""
+        return self.end is not None and self.end["reason"] in _PLANNED
+
+    def start(self, process: subprocess.Popen[bytes]) -> None:  # noqa: ARG002 — the merger needs no start.
+        """Start the load of all engines."""
+        self.start_us = self._engine.start_load(self.places, self.clocks)
+
+
+def _path_on_host(paths: Mapping[str, str], path: str) -> str:
+    """Where a file of this machine is on a host that has `paths`."""
+    return paths.get(name_on_host(path), path)
+
+
+def _facts(
+    places: Sequence[Place],
+    clocks: Sequence[Clock],
+    streams: Streams,
+    start_us: float,
+    daemons_s: Sequence[float],
+) -> list[EngineFacts]:
+    """What is known about each engine of a run that ended as planned."""
+    facts: list[EngineFacts] = []
+    for index, (place, clock) in enumerate(zip(places, clocks, strict=True)):
+        measured = streams.ends[index]["phases"].get("measure", {})
+        events = int(measured.get("events", 0))
+        facts.append(
+            {
+                "name": place.name,
+                "host": place.host,
+                "clock_offset_us": round(clock.offset_us),
+                "round_trip_us": round(clock.round_trip_us),
+                "start_skew_us": round(streams.starts_us[index] - start_us),
+                "events": events,
+                "latency_mean_us": measured["latency_sum_us"] / events if events else None,
+                "generator_cpu": measured.get("generator", {}).get("cpu"),
+                "cpu_s": streams.ends[index]["cpu_us"] / 1e6,
+                "daemons_cpu_s": round(daemons_s[index], 3),
+            }
+        )
+    return facts
+
+
+def _drop(_line: bytes) -> None:
+    """Keep nothing of a line."""

@@ -1,0 +1,177 @@
+"""Engines on the hosts of a Ray cluster. The only module that imports Ray.
+
+Ray places the engines together or not at all, notices hosts that fail, and brings launchers for clouds and
+Kubernetes. An engine is an actor that is never restarted: a trial that loses one has no result.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from typing import Any
+
+import ray
+from ray.util import placement_group, remove_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from dbdyno.fleet import engine_host
+from dbdyno.fleet.carrier import Carrier, FleetProblem, Place
+from dbdyno.problem import ExitCode
+
+# Maximum seconds to place all engines: a host that has just failed counts as present for some seconds.
+PLACE_S_MAX = 60.0
+# Maximum seconds until an actor has started. The first one of a job starts a Python interpreter.
+ACTOR_S_MAX = 30.0
+# Maximum seconds for actors to remove their files.
+CLOSE_S_MAX = 2.0
+# Calls of one actor at the same time: `read` waits for records while others are answered.
+_THREADS = 4
+_LOG = logging.getLogger(__name__)
+
+
+class RayPlace(Place):
+    """An engine as an actor."""
+
+    def __init__(self, actor: Any, name: str, host: str) -> None:
+        self.actor, self.name, self.host = actor, name, host
+
+    def call(self, method: str, *arguments: object) -> Future[Any]:
+        """See `Place`."""
+        answer: Future[Any] = getattr(self.actor, method).remote(*arguments).future()
+        return answer
+
+
+class RayCarrier(Carrier):
+    """Connects to a Ray cluster at the first placement."""
+
+    is_local = False
+
+    def __init__(self, address: str, *, pins: bool = True) -> None:
+        """`address`: "auto", or HOST:PORT of the cluster's head. `pins`: whether the engines of a host have
+        CPUs that Ray's own processes do not use.
+        """
+        self._address, self._pins = address, pins
+        self._places: list[RayPlace] = []
+        self._group: Any = None
+
+    def place(self, engines: int, per_host: int) -> Sequence[Place]:
+        """See `Carrier`. The hosts are distinct (STRICT_SPREAD)."""
+        self.connect()
+        deadline, problem = time.monotonic() + PLACE_S_MAX, ""
+        while time.monotonic() < deadline:
+            try:
+                self._places = self._place_once(engines, per_host, deadline)
+            except _NotPlaced as error:
+                problem = str(error)
+                self.release()
+                time.sleep(1.0)
+            else:
+                return self._places
+        raise FleetProblem(
+            f"{engines} engines with at most {per_host} on a host were not placed within {PLACE_S_MAX:g} s: "
+            f"{problem}. {self._describe_hosts()}",
+            "Add hosts (dbdyno fleet up --join HOST:PORT), raise fleet.per_host, or lower fleet.engines",
+        )
+
+    def connect(self) -> None:
+        """Connect to the cluster. Raises FleetProblem."""
+        if ray.is_initialized():
+            return
+        try:
+            ray.init(
+                address=self._address,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                configure_logging=False,
+            )
+        except Exception as error:
+            where = "on this machine" if self._address == "auto" else f"at {self._address}"
+            raise FleetProblem(
+                f"no Ray cluster can be used {where}: {str(error).strip().splitlines()[0]}",
+                'Start one with dbdyno fleet up, or write address = "local" for processes of this machine',
+                ExitCode.NOT_REACHABLE,
+            ) from error
+        # Hosts have no dbdyno: the class goes to them by value.
+        ray.cloudpickle.register_pickle_by_value(engine_host)  # type: ignore[no-untyped-call]
+
+    def share(self, content: bytes) -> object:
+        """Content that several places need, sent to each host once."""
+        return ray.put(content)
+
+    def count_hosts(self) -> int:
+        """See `Carrier`."""
+        self.connect()
+        return len(self._hosts())
+
+    def _hosts(self) -> list[dict[str, Any]]:
+        """The hosts that are part of the cluster: address and CPUs."""
+        nodes = [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+        return [
+            {"host": node["NodeManagerAddress"], "cpus": node["Resources"].get("CPU", 0.0)} for node in nodes
+        ]
+
+    def release(self) -> None:
+        """See `Carrier`."""
+        closing = [place.call("close") for place in self._places]
+        # A host that is lost does not answer; what it has left is removed when it is used again.
+        wait(closing, CLOSE_S_MAX)
+        for place in self._places:
+            with suppress(Exception):
+                ray.kill(place.actor, no_restart=True)
+        self._places = []
+        if self._group is not None:
+            with suppress(Exception):
+                remove_placement_group(self._group)
+            self._group = None
+
+    def close(self) -> None:
+        """See `Carrier`."""
+        self.release()
+        ray.shutdown()
+
+    def _place_once(self, engines: int, per_host: int, deadline: float) -> list[RayPlace]:
+        hosts = -(-engines // per_host)
+        self._group = placement_group([{"CPU": min(per_host, engines)}] * hosts, strategy="STRICT_SPREAD")
+        left_s = max(0.1, min(10.0, deadline - time.monotonic()))
+        if not self._group.wait(left_s):
+            raise _NotPlaced("the cluster has no room for them")
+        # The stubs of Ray do not know every option of an actor.
+        actors: Any = ray
+        remote = actors.remote(num_cpus=1, max_restarts=0, max_task_retries=0, max_concurrency=_THREADS)(
+            engine_host.EngineHost
+        )
+        self._places = []
+        for index in range(engines):
+            strategy = PlacementGroupSchedulingStrategy(
+                placement_group=self._group, placement_group_bundle_index=index % hosts
+            )
+            actor = remote.options(scheduling_strategy=strategy).remote()
+            self._places.append(RayPlace(actor, f"engine {index + 1}", ""))
+        facts = [(place, place.call("facts")) for place in self._places]
+        return [self._name(place, future, index // hosts) for index, (place, future) in enumerate(facts)]
+
+    def _name(self, place: RayPlace, future: Future[Any], number: int) -> RayPlace:
+        """The place with the address of its host. `number` counts the engines of a host."""
+        try:
+            node = future.result(ACTOR_S_MAX)["node"]
+            if self._pins:
+                place.call("pin").result(ACTOR_S_MAX)
+        except TimeoutError:
+            raise _NotPlaced(f"{place.name} did not start within {ACTOR_S_MAX:g} s") from None
+        except Exception as error:
+            raise _NotPlaced(f"{place.name} did not start: {str(error).strip().splitlines()[0]}") from error
+        place.host = node
+        place.name = f"{node} ({number + 1})" if number else node
+        return place
+
+    def _describe_hosts(self) -> str:
+        hosts = self._hosts()
+        listed = ", ".join(f"{one['host']} with {one['cpus']:g} CPUs" for one in hosts)
+        return f"The cluster has {len(hosts)} hosts: {listed}" if hosts else "The cluster has no hosts"
+
+
+class _NotPlaced(Exception):  # noqa: N818 — another attempt follows.
+    """An attempt to place the engines failed."""

@@ -1,0 +1,144 @@
+"""What runs on a host of a fleet: processes are read, stopped, and never outlive the interest in them."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dbdyno.fleet import engine_host
+from dbdyno.fleet.carrier import EngineLost
+from dbdyno.fleet.clocks import measure_clocks
+from dbdyno.fleet.engine_host import EngineHost
+from dbdyno.fleet.local_carrier import LocalCarrier
+from dbdyno.fleet.plan_files import name_on_host, read_files, replace_paths
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineHost]:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with closing(EngineHost()) as one:
+        yield one
+
+
+def read_all(host: EngineHost, seconds: float = 5.0) -> tuple[list[bytes], int | None, str]:
+    lines: list[bytes] = []
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        batch = host.read(0.1)
+        lines += batch.lines
+        if batch.status is not None:
+            return lines, batch.status, batch.stderr
+    return lines, None, ""
+
+
+def shell(host: EngineHost, script: str, plan: bytes = b"") -> None:
+    host.start(["sh", "-c", script], plan, {"GREETING": "hello"}, None)
+
+
+def test_every_line_is_read_once_and_then_the_status(host: EngineHost) -> None:
+    shell(host, "read plan; echo $GREETING $plan; seq 1 1000; echo oops >&2; exit 3", b"the plan\n")
+    lines, status, stderr = read_all(host)
+    assert lines[0] == b"hello the plan\n"
+    assert [int(line) for line in lines[1:]] == list(range(1, 1001))
+    assert (status, stderr) == (3, "oops\n")
+
+
+def test_an_engine_that_nobody_reads_is_killed(host: EngineHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_host, "UNREAD_S_MAX", 0.5)
+    shell(host, "sleep 60")
+    time.sleep(1.2)
+    assert read_all(host)[1] == -9
+
+
+def test_a_stopped_engine_may_write_its_last_records(host: EngineHost) -> None:
+    shell(host, "trap 'echo last; exit 130' INT; echo ready; while :; do sleep 0.05; done")
+    assert host.read(5.0).lines == [b"ready\n"]
+    host.stop()
+    assert read_all(host)[:2] == ([b"last\n"], 130)
+
+
+def test_an_engine_that_does_not_stop_is_killed(host: EngineHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_host, "STOP_S_MAX", 0.3)
+    shell(host, "trap '' INT; echo ready; while :; do sleep 0.05; done")
+    host.read(5.0)
+    host.stop()
+    assert read_all(host)[1] == -9
+
+
+def test_files_are_for_this_user_alone_and_replaced(host: EngineHost) -> None:
+    paths = host.write_files({"etc/key.pem": b"secret", "etc/ca.pem": b"ca"})
+    mode = stat.S_IMODE(Path(paths["etc/key.pem"]).stat().st_mode)
+    assert (mode & 0o077, Path(paths["etc/key.pem"]).read_bytes()) == (0, b"secret")
+    assert list(host.write_files({"other": b""})) == ["other"]
+    assert not Path(paths["etc/key.pem"]).exists()
+    host.close()
+    assert not Path(paths["etc/key.pem"]).exists()
+
+
+def test_a_program_is_installed_once(host: EngineHost) -> None:
+    path = host.install("engine", b"#!/bin/sh\necho 7\n")
+    assert subprocess.check_output([path]) == b"7\n"
+    assert host.install("engine", b"#!/bin/sh\necho 7\n") == path
+    assert host.install("engine", b"#!/bin/sh\necho 8\n") != path
+
+
+def test_what_an_ended_process_has_left_is_removed(
+    host: EngineHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / f"dbdyno-fleet-{os.geteuid()}"
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left = base / f"{ended.pid}-left"
+    left.mkdir()
+    with closing(EngineHost()):
+        assert not left.exists()
+
+
+def test_a_folder_of_somebody_else_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    base = tmp_path / f"dbdyno-fleet-{os.geteuid()}"
+    base.mkdir(mode=0o777)
+    base.chmod(0o777)
+    with closing(EngineHost()) as one:
+        assert not Path(one.install("engine", b"")).is_relative_to(base)
+
+
+def test_one_machine_has_one_clock() -> None:
+    with closing(LocalCarrier()) as carrier:
+        clocks = measure_clocks(carrier.place(3, 1))
+        assert len(clocks) == 3
+        assert all(abs(clock.offset_us) <= clock.round_trip_us < 1e6 for clock in clocks)
+
+
+def test_a_call_that_is_not_answered_is_a_lost_engine() -> None:
+    from dbdyno.fleet.clocks import wait_for
+
+    with closing(LocalCarrier()) as carrier:
+        (place,) = carrier.place(1, 1)
+        place.call("start", ["sleep", "60"], b"", {}, None)
+        with pytest.raises(EngineLost, match=r"engine 1 was lost: it did not answer within 0\.1 s"):
+            wait_for(place, place.call("read", 2.0), 0.1)
+
+
+def test_the_files_of_a_plan_are_found_and_renamed(tmp_path: Path) -> None:
+    script, module, ca = tmp_path / "a.lua", tmp_path / "b.lua", tmp_path / "ca.pem"
+    for path in (script, module, ca):
+        path.write_text(path.name)
+    plan = {
+        "target": {"tls": {"ca": str(ca)}, "endpoints": [{"unix": {"path": "/run/none.sock"}}]},
+        "workload": {"script": {"path": str(script)}, "sql": "SELECT '/etc/passwd'"},
+    }
+    files = read_files(plan)
+    assert sorted(files) == sorted(map(str, (script, module, ca)))
+    moved = replace_paths(plan, lambda path: f"/host/{name_on_host(path)}")
+    assert moved["target"]["tls"]["ca"] == f"/host{ca}"
+    assert moved["target"]["endpoints"] == plan["target"]["endpoints"]
+    assert moved["workload"] == {"script": {"path": f"/host{script}"}, "sql": "SELECT '/etc/passwd'"}
