@@ -184,6 +184,7 @@ _SUMMARIES: Mapping[str, str | Callable[[Finding], str]] = {
     "D05": compose("connections were lost"),
     "D06": _foreign,
     "D07": compose("the variants leave different amounts of work for later"),
+    "D08": compose("the load generators of the fleet differ"),
     "P02": compose("the tables differ from the declaration"),
     "P03": compose("the server's identity is in doubt"),
     "P04": compose("a setting did not take effect as declared"),

@@ -15,6 +15,7 @@ from dbdyno.judge import arithmetic, slices
 from dbdyno.judge.background import background_figures
 from dbdyno.judge.distribution import distribution, statements
 from dbdyno.judge.figures import INCOMPLETE, PERCENTILES, figures, interval_events
+from dbdyno.judge.fleet import Engines
 from dbdyno.judge.foreign_load import ForeignLoad, foreign_load
 from dbdyno.judge.gaps import ticks
 from dbdyno.judge.load_generator import generator_delays
@@ -49,6 +50,8 @@ class Evidence:
     # What the server's record says about its machine and data.
     states: dict[int, ServerState] = field(default_factory=dict)
     warnings: dict[int, list[EngineWarning]] = field(default_factory=dict)
+    # What is known about each engine of a fleet (`EngineFacts`); only of trials that a fleet has run.
+    engines: dict[int, Engines] = field(default_factory=dict)
     # Why earlier attempts of a trial gave no result.
     attempts: dict[int, list[str]] = field(default_factory=dict)
     # Seconds from the beginning of a block to that of the next one, the median; None if unknown.
@@ -63,6 +66,7 @@ class Evidence:
         self.states |= other.states
         self.warnings |= other.warnings
         self.attempts |= other.attempts
+        self.engines |= other.engines
 
 
 @dataclass
@@ -218,6 +222,8 @@ def _measure_group(
             cost = costs(server, recording.ticks, recording.start_unix_us)
             evidence.costs[entry.index] = cost
             evidence.states[entry.index] = read_state(server)
+            if engines := stored[entry.index].meta.get("fleet"):
+                evidence.engines[entry.index] = engines
             if CPU in experiment.metrics and "cpu_us" in cost and cost["cpu_us"].counted > 0.0:
                 with_cpu = replace(measured.figures, cpu_us_per_transaction=cost["cpu_us"].each)
                 measured = replace(measured, figures=with_cpu)

@@ -42,6 +42,7 @@ from dbdyno.judge.decision import (
 from dbdyno.judge.drift import cold_starts, growth
 from dbdyno.judge.evidence import Evidence, gather, scheduled
 from dbdyno.judge.few_beyond import few_beyond
+from dbdyno.judge.fleet import fleet
 from dbdyno.judge.foreign_load import unchecked
 from dbdyno.judge.gate import gate, sure
 from dbdyno.judge.headline import headline_rates
@@ -179,6 +180,7 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
     yield from changed_hosts(trials, evidence.states)
     yield from round_trips(trials, evidence.states, experiment)
     yield from client_ceiling(trials, read_ceilings(run))
+    yield from fleet(trials, evidence.engines)
     yield from machine(trials, evidence.states)
     yield from debts(trials, evidence.states, experiment)
     yield from growth(trials, evidence.states, experiment)

@@ -9,6 +9,7 @@ from dbdyno.experiment.differences import changes_server
 from dbdyno.experiment.metrics import is_latency
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import LEVELS, Finding, FreeForm
+from dbdyno.report.fleet_table import EngineRow, engine_rows
 from dbdyno.report.replication import embedded
 from dbdyno.server_record import ServerRecord
 from dbdyno.store import Run, StoreProblem
@@ -78,6 +79,8 @@ class Report:
     warmup_s: float = 0.0
     # Event loops of the load generator in every trial.
     workers: int = 1
+    # The engines of a fleet; empty without one.
+    engines: Sequence[EngineRow] = ()
     # The shares of the steps in the time of all calls of `compare`; None if it is not known.
     shares: Shares | None = None
     # SHA-256 of the experiment, taken before the first trial.
@@ -243,6 +246,7 @@ def gather(run: Run) -> Report:
         ),
         warmup_s=experiment.load.warmup_allowance_s() if derived_s is None else derived_s,
         workers=chosen_workers(run) or (1 if declared == "auto" else declared),
+        engines=engine_rows(run.trials()),
         shares=time_shares(read_endings(run)),
         hash=run.hash,
         replication=embedded(run, verdict, servers) if verdict.sentences else "",

@@ -1,0 +1,110 @@
+"""D08: whether the engines of a fleet began together and were equally fast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from dbdyno.finding import Finding
+from dbdyno.judge.wording import trials_count
+from dbdyno.store.measured import MeasuredTrial
+from dbdyno.text import compose
+
+# Loads that begin further apart do not overlap at the edges of the measurement.
+SKEW_MS = 50.0
+# A mean latency that is larger than the median of all engines by this factor, and by this time, is that of a
+# slow host or a longer way to the server.
+SLOW, SLOW_US = 1.25, 100.0
+
+# The facts of each engine of a trial, as in trial.json (`EngineFacts` in run/engine.py).
+Engines = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class _Worst:
+    """The engine that is furthest from the others in any trial of a variant, and how far it is."""
+
+    value: float
+    trial: int
+    name: str
+
+
+def fleet(trials: Sequence[MeasuredTrial], engines: Mapping[int, Engines]) -> Iterator[Finding]:
+    """Warnings about the engines of each variant's trials; `engines` is by index of the trial."""
+    for variant in dict.fromkeys(trial.variant for trial in trials):
+        own = {
+            trial.index: engines[trial.index]
+            for trial in trials
+            if trial.variant == variant and trial.figures is not None and trial.index in engines
+        }
+        yield from _skew(variant, own)
+        yield from _slow(variant, own)
+
+
+def _skew(variant: str, engines: Mapping[int, Engines]) -> Iterator[Finding]:
+    late = {
+        index: _Worst(_spread_ms(of_trial), index, max(of_trial, key=_start)["name"])
+        for index, of_trial in engines.items()
+        if _spread_ms(of_trial) > SKEW_MS
+    }
+    if not late:
+        return
+    worst = max(late.values(), key=lambda one: one.value)
+    yield Finding(
+        "D08",
+        "warn",
+        compose(
+            "in {count} of {variant} the load generators did not begin together: {name} began {skew:.0f} ms "
+            "after the first one (limit {limit:.0f} ms)",
+            count=trials_count(len(late)),
+            variant=variant,
+            name=worst.name,
+            skew=worst.value,
+            limit=SKEW_MS,
+        ),
+        {"skew_ms": {str(index): one.value for index, one in late.items()}},
+        variant,
+        fix=compose("Give that host more CPU time, or a clock that a time service keeps"),
+    )
+
+
+def _slow(variant: str, engines: Mapping[int, Engines]) -> Iterator[Finding]:
+    slow: dict[int, _Worst] = {}
+    for index, of_trial in engines.items():
+        means = {str(one["name"]): one["latency_mean_us"] for one in of_trial if one["latency_mean_us"]}
+        if len(means) < 2:
+            continue
+        name = max(means, key=lambda one: means[one])
+        middle = median(means.values()) if len(means) > 2 else min(means.values())
+        if means[name] > max(SLOW * middle, middle + SLOW_US):
+            slow[index] = _Worst(means[name] / middle, index, name)
+    # One trial may have been disturbed; a slow client is slow in most of them.
+    if 2 * len(slow) <= len(engines):
+        return
+    worst = max(slow.values(), key=lambda one: one.value)
+    yield Finding(
+        "D08",
+        "warn",
+        compose(
+            "in {count} of {variant} one load generator was slower than the others: the mean latency of "
+            "{name} was {ratio:.2f} times the median of all",
+            count=trials_count(len(slow)),
+            variant=variant,
+            name=worst.name,
+            ratio=worst.value,
+        ),
+        {"latency_ratio": {str(index): one.value for index, one in slow.items()}},
+        variant,
+        fix=compose("Look at that host's CPU time and its way to the server, or leave it out of the fleet"),
+    )
+
+
+def _start(engine: Mapping[str, Any]) -> float:
+    return float(engine["start_skew_us"])
+
+
+def _spread_ms(engines: Engines) -> float:
+    starts = [_start(one) for one in engines]
+    return (max(starts) - min(starts)) / 1000.0
