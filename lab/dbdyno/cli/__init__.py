@@ -38,6 +38,7 @@ COMMANDS = {
     "plan": "Show what a comparison will cost and how precise it will be.",
     "workloads": "List the bundled workloads, or print one.",
     "servers": "List, install or remove versions of servers.",
+    "fleet": "Start, stop or check the hosts of several load generators.",
     "probe": "Say what a server that speaks a protocol can do.",
     "data": "List or drop the tables that dbdyno has left on a server.",
     "report": "Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG.",

@@ -10,6 +10,7 @@ from dbdyno.cli.completion import workloads
 from dbdyno.cli.options import (
     RESULTS,
     Assignments,
+    Fleet,
     Language,
     MaxLoss,
     OpenReport,
@@ -86,6 +87,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     ] = None,
     max_time: _MaxTime = None,
     assignments: Assignments = None,
+    fleet: Fleet = None,
     max_loss: MaxLoss = None,
     undecided: UndecidedAs = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
@@ -98,17 +100,16 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     result_format: ResultFormat = TextFormat.TEXT,
 ) -> None:
     """Compare the variants of an experiment; print the verdict."""
-    from dbdyno.commands.block_options import design_changes, parse_blocks
+    from dbdyno.commands.block_options import design_changes, fleet_changes, parse_blocks
     from dbdyno.commands.one_line import OneLine, choose_file
     from dbdyno.experiment.reading import read
 
     as_json, language = result_format is TextFormat.JSON, require_language(language)
     output = Output(quiet, as_json, language, open_report, not no_report, report_folder)
     count, more_blocks = parse_blocks(blocks, resume=resume)
-    changes = [*(assignments or []), *design_changes(count, max_loss)]
+    changes = [*(assignments or []), *design_changes(count, max_loss), *fleet_changes(fleet)]
     options = OneLine(a, b or (), workload, connections, rate, time, warmup, tables, table_size)
-    file = choose_file(file, options, changes)
-    experiment = read(file, profile, changes)
+    experiment = read(file := choose_file(file, options, changes), profile, changes)
 
     from dbdyno.commands.compare import Source, measure
 

@@ -44,6 +44,10 @@ Assignments = Annotated[
         "--set", metavar="KEY=VALUE", help="Override one key, such as load.duration=10s. Can be repeated."
     ),
 ]
+Fleet = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Make the load from N load generators ([fleet] engines; docs/fleet.md)."),
+]
 Results = Annotated[Path, typer.Option(help="Folder in which runs are stored.")]
 RESULTS = Path("results")
 AnyRun = Annotated[

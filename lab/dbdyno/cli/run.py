@@ -9,6 +9,7 @@ import typer
 from dbdyno.cli.completion import experiment_files, workloads
 from dbdyno.cli.options import (
     RESULTS,
+    Fleet,
     PasswordFile,
     Profile,
     Results,
@@ -75,6 +76,7 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     workers: Annotated[
         str, typer.Option(metavar="N|auto", help="Event loops (threads) of the load generator.")
     ] = "auto",
+    fleet: Fleet = None,
     assignments: Annotated[
         list[str] | None,
         typer.Option(
@@ -109,6 +111,7 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
         tables=tables,
         table_size=table_size,
         workers=workers,
+        fleet=fleet,
         assignments=assignments or [],
     )
     work(options, password_file, results, profile, keep_data=keep_data, share=share_machine)

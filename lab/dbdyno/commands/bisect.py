@@ -39,6 +39,7 @@ from dbdyno.experiment.bisection import (
 )
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import ORDER_SEEDS
+from dbdyno.fleet.fleet_engine import open_engine
 from dbdyno.judge.bisection import (
     Answer,
     Question,
@@ -233,8 +234,9 @@ class _Bisection:
             with (
                 interruptible("stopping the servers"),
                 show_progress(self._console, experiment) as listen,
+                open_engine(experiment) as engine,
             ):
-                conclusion = run_comparison(experiment, run, _without_hint(listen), Engine(), limits)
+                conclusion = run_comparison(experiment, run, _without_hint(listen), engine, limits)
         except KeyboardInterrupt:
             run.discard_if_empty()
             arguments = [*sys.argv[1:]] if self._options.resume else [*sys.argv[1:], "--resume"]

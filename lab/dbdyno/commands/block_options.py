@@ -1,4 +1,4 @@
-"""The options of `compare` that change the design of the experiment."""
+"""The options of `compare` that change keys of the experiment."""
 
 from __future__ import annotations
 
@@ -28,3 +28,8 @@ def design_changes(blocks: int | None, max_loss: str | None) -> list[str]:
     """The options as changes of keys of the experiment file. Raises Problem."""
     changes = [] if blocks is None else [f"design.blocks={blocks}"]
     return changes if max_loss is None else [*changes, f"design.max_loss_percent={parse_max_loss(max_loss)}"]
+
+
+def fleet_changes(engines: int | None) -> list[str]:
+    """The option --fleet as a change of a key of the experiment file."""
+    return [] if engines is None else [f"fleet.engines={engines}"]

@@ -54,6 +54,14 @@ class Action(StrEnum):
     DROP = "drop"
 
 
+class FleetAction(StrEnum):
+    """What `dbdyno fleet` does."""
+
+    UP = "up"
+    DOWN = "down"
+    DOCTOR = "doctor"
+
+
 class ServersAction(StrEnum):
     """What `dbdyno servers` does."""
 

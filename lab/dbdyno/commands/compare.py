@@ -35,6 +35,7 @@ from dbdyno.experiment.base import DURATION_S_MAX
 from dbdyno.experiment.durations import format_duration, parse_duration_s
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import ORDER_SEEDS
+from dbdyno.fleet.fleet_engine import open_engine
 from dbdyno.judge.gate import require_gate
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import assign_cpus, require_cpus
@@ -88,8 +89,7 @@ def measure(
     if experiment.design.max_loss_percent is not None:
         require_gate(experiment)
     limits = _limits(experiment, more_blocks, max_time)
-    engine = Engine()
-    with only_measurement(f"compare {source.file}", share=share):
+    with open_engine(experiment) as engine, only_measurement(f"compare {source.file}", share=share):
         # Before the folder of the run exists: an earlier run that cannot be read leaves no empty one.
         expected = None if resume else make_plan(experiment, find_earlier(results, experiment))
         run = _open(source, experiment, results, resume=resume, engine=engine)

@@ -25,6 +25,7 @@ OPTIONS = {
     "load.max_rate": "--max-rate",
     "load.abort_if": "--abort-if",
     "client.workers": "--workers",
+    "fleet.engines": "--fleet",
 }
 WORKLOAD_OPTIONS = {
     "tables": "--tables",

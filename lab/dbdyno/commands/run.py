@@ -26,12 +26,12 @@ from dbdyno.commands.verbosity import announce
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import ORDER_SEEDS
 from dbdyno.finding import Finding
+from dbdyno.fleet.fleet_engine import open_engine
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.affinity import require_cpus
 from dbdyno.run.compare import compare
 from dbdyno.run.coordinator import Conclusion
-from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
 from dbdyno.run.sweep import sweep
 from dbdyno.servers.kinds.remote import RemoteServer, read_password
@@ -67,11 +67,10 @@ def _run_on_target(
     # Over tables that an earlier run has left, the transactions need other values than that run wrote.
     experiment = experiment.with_order_seed(secrets.randbelow(ORDER_SEEDS))
     require_cpus(experiment)
-    engine = Engine()
     prompt = f"Password of {where.user} on {where.host}: "
     secret = read_password(password_file, (lambda: getpass.getpass(prompt)) if sys.stdin.isatty() else None)
     measuring = only_measurement(f"run {options.workload}", share=share)
-    with measuring, closing(RemoteServer(where, secret)) as server:
+    with open_engine(experiment) as engine, measuring, closing(RemoteServer(where, secret)) as server:
         # Start it before creating the run, so that an unreachable server leaves no empty run.
         server.start()
         stored = Run.create(results, experiment, source.encode(), None, environment(engine.version()))
@@ -92,8 +91,7 @@ def _run_experiment(
             f"Compare them with dbdyno compare {path}",
         )
     require_cpus(experiment)
-    engine = Engine()
-    with only_measurement(f"run {path}", share=share):
+    with open_engine(experiment) as engine, only_measurement(f"run {path}", share=share):
         stored = Run.create(results, experiment, path.read_bytes(), profile, environment(engine.version()))
         with _handle_early_end(stored), interruptible("stopping the server"):
             conclusion = compare(experiment, stored, _PointTable(stored).listen, engine)

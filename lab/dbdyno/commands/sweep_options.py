@@ -41,6 +41,8 @@ class SweepOptions:
     assignments: Sequence[str]
     max_rate: float | None = None
     abort_if: str | None = None
+    # Number of load generators; None: one, without a fleet.
+    fleet: int | None = None
 
 
 def experiment(options: SweepOptions) -> tuple[Experiment, Target, str]:
@@ -110,7 +112,9 @@ def _build_document(options: SweepOptions, target: Target | None, errors: list[I
             load["abort_if"] = parse_abort_if(options.abort_if)
         except ValueError as error:
             errors.append(InputError("--abort-if", options.abort_if, str(error)))
+    fleet = {} if options.fleet is None else {"fleet": {"engines": options.fleet}}
     return {
+        **fleet,
         "experiment": {"name": f"run-{title.replace('/', '-')}" if title else "run"},
         "workload": [workload],
         "load": load,
