@@ -65,6 +65,8 @@ test-long: build packages-servers packages-peers mysql foreign ## run tests too 
 	$(MAKE) fuzz FUZZ_SECONDS=60
 	$(BIN)/python -m benchmarks.mutations
 	$(BIN)/python -m benchmarks.faults --fresh --phases restore measure --kinds local remote --kills 20
+	$(BIN)/python -m benchmarks.fleet.faults
+	$(BIN)/python -m benchmarks.fleet.faults --random 20
 	$(BIN)/python -m benchmarks.soak --minutes 3 --connections 500
 	$(BIN)/python -m benchmarks.soak --minutes 1 --connections 3000 --kill 1%
 	$(BIN)/python -m benchmarks.soak --minutes 1 --connections 10000 --target null
@@ -83,6 +85,7 @@ bench: build packages-servers packages-peers packages-browser mysql ## compare d
 	$(BIN)/python benchmarks/slap.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/loading.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/generated.py --output benchmarks/results.md
+	$(BIN)/python -m benchmarks.fleet.scaling --output benchmarks/results.md
 
 bench-truth: build ## check the verdict's guarantees by simulation, and write docs/why-believe-it.md
 	$(BIN)/python -m benchmarks.truth --output docs/why-believe-it.md

@@ -34,3 +34,12 @@ def machine() -> str:
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     cpus = len(os.sched_getaffinity(0))
     return f"{cpus} CPUs ({model.group(1) if model else platform.machine()}), Linux {platform.release()}"
+
+
+def replace_between(path: Path, begin: str, end: str, text: str) -> None:
+    """Replace the lines between two marks of a document. Ends the program if the document lacks them."""
+    before, found, rest = path.read_text(encoding="utf-8").partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise SystemExit(f"{path} lacks the lines {begin} and {end}")
+    path.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")

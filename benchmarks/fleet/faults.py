@@ -1,0 +1,276 @@
+"""What happens when a part of a fleet fails: `python -m benchmarks.fleet.faults --output docs/fleet.md`.
+
+Every fault hits a comparison on three hosts while its load runs. Root only. With `--random N` it injects N
+faults, drawn at random and at random times, into short trials instead, and checks that nothing hangs, that no
+engine stays, and that every number is the sum of three engines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.fleet.hosts import CPU_SHARE, cluster, network, start_node
+from benchmarks.fleet.scene import Scene, servers
+from benchmarks.results import replace_between
+
+from dbdyno.problem import ExitCode
+from dbdyno.servers.workspace import Workspace
+from dbdyno.store import Run, StoredTrial
+from dbdyno.store.listing import list_runs
+
+STOP_S_MAX = 5.0
+RUN_S_MAX = 240.0
+HEAD = (
+    "| fault, while the load runs | what the user sees | all engines stopped after | kept | exit code |\n"
+    "|---|---|---:|---|---:|"
+)
+BEGIN, END = "<!-- table of benchmarks.fleet.faults -->", "<!-- end of the table -->"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault: what it is, how it happens, and whether hosts are left for all engines."""
+
+    name: str
+    inject: Callable[[Scene], None]
+    # Engines that may run on one host: with 2, two of three hosts have room for the fleet.
+    per_host: int = 1
+    # Restores the hosts for the next fault.
+    repair: Callable[[Scene], None] = lambda _scene: None
+    # Whether a trial fails; a slow network makes none fail.
+    is_fatal: bool = True
+    # Whether dbdyno itself ends, and the run is then resumed.
+    is_driver: bool = False
+
+
+@dataclass
+class Outcome:
+    """What followed a fault."""
+
+    exit_code: int
+    seen: str
+    # Seconds from the fault until no engine ran; None if the load went on.
+    stopped_s: float | None
+    kept: str
+    problems: list[str] = field(default_factory=list)
+
+
+def _kill(host: int, *words: str, number: signal.Signals = signal.SIGKILL) -> Callable[[Scene], None]:
+    """A fault that sends a signal to the processes of a host whose command lines have all words."""
+
+    def inject(scene: Scene) -> None:
+        found = scene.hosts[host].find(*words)
+        assert found, f"no process {words} on host {host + 1}"
+        for process in found:
+            os.kill(process, number)
+
+    return inject
+
+
+def _restart_node(scene: Scene) -> None:
+    """Bring the third host back into the cluster."""
+    third = scene.hosts[2]
+    third.connect()
+    for process in third.find("ray"):
+        os.kill(process, signal.SIGKILL)
+    start_node(third, scene.environment, scene.hosts[0])
+    time.sleep(3.0)
+
+
+def _impair(delay_s: float = 0.0, loss: float = 0.0) -> Callable[[Scene], None]:
+    return lambda scene: scene.hosts[2].impair(delay_s, loss)
+
+
+def _cut(scene: Scene) -> None:
+    scene.hosts[2].cut()
+
+
+ENGINE, ACTOR, RAYLET = ("dbdyno-engine", "run"), ("ray::EngineHost",), ("raylet/raylet", "--")
+FAULTS = (
+    Fault("`kill -9` of an engine", _kill(2, *ENGINE)),
+    Fault("an engine stands still (SIGSTOP)", _kill(2, *ENGINE, number=signal.SIGSTOP)),
+    Fault("`kill -9` of an actor", _kill(2, *ACTOR)),
+    Fault("`kill -9` of dbdyno, then `--resume`", _kill(0, "dbdyno", "compare"), is_driver=True),
+    Fault("`kill -9` of a raylet; the other hosts have room", _kill(2, *RAYLET), 2, _restart_node),
+    Fault("`kill -9` of a raylet; no room for all engines", _kill(2, *RAYLET), 1, _restart_node),
+    Fault("a host is cut off; the others have room", _cut, 2, _restart_node),
+    Fault("a host is cut off; no room for all engines", _cut, 1, _restart_node),
+    Fault("a host answers 30 ms late", _impair(delay_s=0.015), repair=_impair(), is_fatal=False),
+    Fault(
+        "the clock of a host jumps by 7 s",
+        lambda scene: scene.hosts[2].step_clock(7),
+        1,
+        lambda scene: scene.hosts[2].step_clock(0),
+        is_fatal=False,
+    ),
+    Fault("a host loses 3 % of its packets", _impair(loss=0.03), repair=_impair(), is_fatal=False),
+)
+
+
+@contextmanager
+def scene() -> Iterator[Scene]:
+    """Three hosts of 0.4 CPUs with a Ray node each, and two servers on a fourth one."""
+    with ExitStack() as stack:
+        folder = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="dbdyno-fleet-", dir="/var/tmp"))
+        )
+        *hosts, server = stack.enter_context(network(3))
+        tables = stack.enter_context(servers(server, Workspace.open(folder / "servers"), folder))
+        environment = stack.enter_context(cluster(hosts))
+        for host in hosts:
+            host.limit_cpu(CPU_SHARE)
+            host.move_all()
+        yield Scene((*hosts, server), environment, folder, tables)
+
+
+def observe(
+    scene: Scene, fault: Fault, *, blocks: int = 2, seconds: float = 6.0, delay_s: float = 1.5
+) -> Outcome:
+    """Compare, and let the fault happen while the load of a trial runs."""
+    scene.write(blocks=blocks, seconds=seconds, per_host=fault.per_host)
+    process = scene.compare()
+    began = time.monotonic()
+    while len(scene.engines()) < 3 and process.poll() is None and time.monotonic() - began < 120.0:
+        time.sleep(0.1)
+    time.sleep(delay_s)
+    stopped_s = None
+    if process.poll() is None:
+        before = set(scene.engines())
+        fault.inject(scene)
+        hit = time.monotonic()
+        # The repeat of the trial has other processes.
+        while before & set(scene.engines()) and time.monotonic() - hit < 60.0:
+            time.sleep(0.05)
+        stopped_s = time.monotonic() - hit
+    try:
+        out, err = process.communicate(timeout=RUN_S_MAX)
+    except Exception:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+        err += "\nit did not end"
+    if fault.is_driver:
+        out, err = scene.compare("--resume").communicate(timeout=RUN_S_MAX)
+    fault.repair(scene)
+    return _outcome(scene, fault, process.returncode, out + err, stopped_s)
+
+
+def _outcome(scene: Scene, fault: Fault, code: int, text: str, stopped_s: float | None) -> Outcome:
+    run = Run.open(list_runs(scene.results, "fleet")[0])
+    trials = run.trials()
+    # Also those of a trial that could not run again.
+    attempts = [StoredTrial(path.parent) for path in sorted(run.path.glob("trials/*/attempt-*/trial.json"))]
+    failed = [trial for trial in trials if not trial.is_done]
+    reasons = [str(one.meta.get("reason")) for one in (*attempts, *failed)]
+    done = [trial for trial in trials if trial.is_done]
+    kept = f"{len(done)} of {len(run.schedule())} trials; {len(attempts)} repeated, its records in attempt-1"
+    if not attempts:
+        kept = f"{len(done)} of {len(run.schedule())} trials"
+    seen = reasons[0] if reasons else _finding(text)
+    if code == ExitCode.NOT_COMPARABLE:
+        seen += "; then: " + next((line for line in text.splitlines() if line.startswith("dbdyno: ")), "")
+    outcome = Outcome(code, seen, stopped_s if fault.is_fatal else None, kept)
+    outcome.problems += [problem for trial in done for problem in check_sum(trial)]
+    if fault.is_driver:
+        outcome.seen = "the shell's message; `--resume` runs the interrupted trial again"
+        reasons = [outcome.seen]
+    if fault.is_fatal and not reasons:
+        outcome.problems.append("no trial failed")
+    if fault.is_fatal and (stopped_s is None or stopped_s > STOP_S_MAX):
+        outcome.problems.append(f"engines ran for {stopped_s} s after the fault")
+    if scene.engines():
+        outcome.problems.append("an engine is left")
+    if "did not end" in text or "Traceback" in text or "internal error" in text:
+        outcome.problems.append(text[-2000:])
+    return outcome
+
+
+def check_sum(trial: StoredTrial) -> list[str]:
+    """What is wrong with the numbers of a trial that counts: they are the sums of three complete engines."""
+    merged: dict[str, Any] = [one["data"] for one in trial.records() if one["type"] == "end"][-1]["phases"][
+        "measure"
+    ]
+    parts = []
+    for number in (1, 2, 3):
+        ends = [one["data"] for one in trial.records(f"engine-{number}.jsonl") if one["type"] == "end"]
+        if len(ends) != 1 or ends[0]["reason"] != "time-limit":
+            return [f"trial {trial.index}: engine {number} has not ended as planned"]
+        parts.append(ends[0]["phases"]["measure"])
+    wrong = [key for key in ("events", "reads", "rows") if merged[key] != sum(part[key] for part in parts)]
+    return [f"trial {trial.index}: {key} is not the sum of the engines" for key in wrong]
+
+
+def _finding(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if "D08" in line or "load generator" in line]
+    return lines[0] if lines else "nothing: the trials are complete"
+
+
+def _row(fault: Fault, outcome: Outcome) -> str:
+    stopped = "the load goes on" if outcome.stopped_s is None else f"{outcome.stopped_s:.1f} s"
+    seen = re.sub(r"\s+", " ", outcome.seen)
+    return f"| {fault.name} | {seen} | {stopped} | {outcome.kept} | {outcome.exit_code} |"
+
+
+def main() -> int:
+    """Inject every fault, or random ones; returns 1 if something was wrong."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fleet.faults", description=__doc__)
+    parser.add_argument("--random", type=int, metavar="N", help="inject N random faults into short trials")
+    parser.add_argument("--minutes", type=float, default=60.0, help="with --random: stop after this time")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int, nargs="*", help="numbers of faults, from 1")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the table into this document")
+    options = parser.parse_args()
+    with scene() as made:
+        if options.random:
+            return _inject_randomly(made, options.random, options.minutes, random.Random(options.seed))
+        rows, wrong = [], 0
+        for number, fault in enumerate(FAULTS, start=1):
+            if options.only and number not in options.only:
+                continue
+            outcome = observe(made, fault)
+            rows.append(_row(fault, outcome))
+            print(rows[-1], flush=True)
+            for problem in outcome.problems:
+                print(f"  wrong: {problem}", flush=True)
+            wrong += bool(outcome.problems)
+    if options.output and not options.only:
+        replace_between(options.output, BEGIN, END, "\n".join([HEAD, *rows]))
+    return min(wrong, 1)
+
+
+def _inject_randomly(made: Scene, count: int, minutes: float, draw: random.Random) -> int:
+    """Faults that leave the hosts as they are, at any time of a short comparison."""
+    fatal = [
+        fault for fault in FAULTS if fault.is_fatal and fault.per_host == 1 and fault.inject is not _cut
+    ][:3]
+    deadline, done, wrong, slowest = time.monotonic() + 60.0 * minutes, 0, 0, 0.0
+    while done < count and time.monotonic() < deadline:
+        fault = draw.choice(fatal)
+        try:
+            outcome = observe(made, fault, blocks=1, seconds=1.0, delay_s=draw.uniform(0.0, 1.5))
+        except AssertionError:
+            continue
+        done += 1
+        slowest = max(slowest, outcome.stopped_s or 0.0)
+        for problem in outcome.problems:
+            if problem != "no trial failed":
+                wrong += 1
+                print(f"{done} {fault.name}: {problem}", flush=True)
+    print(json.dumps({"faults": done, "wrong": wrong, "slowest_stop_s": round(slowest, 2)}))
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
