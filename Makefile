@@ -65,8 +65,8 @@ test-long: build packages-servers packages-peers mysql foreign ## run tests too 
 	$(MAKE) fuzz FUZZ_SECONDS=60
 	$(BIN)/python -m benchmarks.mutations
 	$(BIN)/python -m benchmarks.faults --fresh --phases restore measure --kinds local remote --kills 20
-	$(BIN)/python -m benchmarks.fleet.faults
-	$(BIN)/python -m benchmarks.fleet.faults --random 20
+	$(BIN)/python -m benchmarks.fleet
+	$(BIN)/python -m benchmarks.fleet --random 20
 	$(BIN)/python -m benchmarks.soak --minutes 3 --connections 500
 	$(BIN)/python -m benchmarks.soak --minutes 1 --connections 3000 --kill 1%
 	$(BIN)/python -m benchmarks.soak --minutes 1 --connections 10000 --target null

@@ -18,8 +18,6 @@ from contextlib import closing
 from fnmatch import fnmatch
 from pathlib import Path
 
-from benchmarks.results import replace_between
-
 from . import kills
 from .cells import KINDS, PHASES, PRODUCTS, Cell, Result
 from .namespaces import enter
@@ -122,7 +120,12 @@ def _write(folder: Path, options: argparse.Namespace, *, show: bool = False) -> 
     results = {cell: one for cell in cells() if (one := cell.load(folder))}
     text = FOLDERS.sub("…/", table(results, list(kills.lines(options.results))))
     if options.output:
-        replace_between(options.output, BEGIN, END, text)
+        page = options.output.read_text(encoding="utf-8")
+        before, begin, rest = page.partition(BEGIN)
+        _, end, after = rest.partition(END)
+        if not (begin and end):
+            raise SystemExit(f"{options.output} lacks the lines {BEGIN} and {END}")
+        options.output.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
     elif show:
         print(text)
 

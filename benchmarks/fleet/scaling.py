@@ -19,14 +19,17 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fleet.hosts import CPU_SHARE, cluster, network
-from benchmarks.results import machine, write_table
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from results import machine, write_table
 
 from dbdyno.experiment.fleet import Fleet
 from dbdyno.fleet.carrier import Carrier
 from dbdyno.fleet.fleet_engine import FleetEngine
 from dbdyno.fleet.ray_carrier import RayCarrier
 from dbdyno.run.engine import Engine, EngineResult, find_engine
+
+from .hosts import CPU_SHARE, cluster, network
 
 ENGINES = (1, 25, 50, 100, 200)
 SECONDS = 20

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from benchmarks.fleet.hosts import SERVER, Host
 from tests.conftest import SMALL, variant
 from tests.end_to_end.differential import DATABASE, PASSWORD, USER, give_account
 
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
+
+from .hosts import SERVER, Host
 
 EXPERIMENT = """
 [experiment]

@@ -20,7 +20,6 @@ from typing import Any
 
 import altair as alt
 import vl_convert
-from benchmarks.results import replace_between
 
 from .guarantees import common_practice, limits, measure, promises
 from .row import Row, Sample, merge
@@ -102,7 +101,13 @@ def render_chart(rows: Sequence[Row], customary: Sequence[Row]) -> str:
 
 def write(path: Path, rows: Sequence[Row], customary: Sequence[Row], beyond: Sequence[Row]) -> None:
     """Put the tables between the markers of a Markdown file, and write the chart."""
-    replace_between(path, BEGIN, END, "\n".join(table(rows, customary, beyond)))
+    text = path.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, found, after = rest.partition(END)
+    if not found:
+        raise SystemExit(f"{path} lacks the lines {BEGIN} and {END}")
+    content = "\n".join(table(rows, customary, beyond))
+    path.write_text(f"{before}{BEGIN}\n{content}\n{END}{after}", encoding="utf-8")
     (path.parent / CHART).write_text(render_chart(rows, customary), encoding="utf-8")
 
 

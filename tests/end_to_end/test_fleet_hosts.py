@@ -48,6 +48,7 @@ def test_a_trial_that_loses_an_engine_runs_again(made: Scene) -> None:
         assert [one["host"] for one in trial.meta["fleet"]] == ["10.231.7.1", "10.231.7.2", "10.231.7.3"]
 
 
+@pytest.mark.long
 def test_the_experiment_goes_on_with_the_hosts_that_are_left(made: Scene) -> None:
     outcome = observe(made, fault("a raylet; the other hosts have room"))
     assert outcome.problems == []

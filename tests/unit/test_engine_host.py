@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,7 +133,7 @@ def test_the_files_of_a_plan_are_found_and_renamed(tmp_path: Path) -> None:
     script, module, ca = tmp_path / "a.lua", tmp_path / "b.lua", tmp_path / "ca.pem"
     for path in (script, module, ca):
         path.write_text(path.name)
-    plan = {
+    plan: dict[str, Any] = {
         "target": {"tls": {"ca": str(ca)}, "endpoints": [{"unix": {"path": "/run/none.sock"}}]},
         "workload": {"script": {"path": str(script)}, "sql": "SELECT '/etc/passwd'"},
     }

@@ -151,7 +151,9 @@ class RayCarrier(Carrier):
             actor = remote.options(scheduling_strategy=strategy).remote()
             self._places.append(RayPlace(actor, f"engine {index + 1}", ""))
         facts = [(place, place.call("facts")) for place in self._places]
-        return [self._name(place, future, index // hosts) for index, (place, future) in enumerate(facts)]
+        named = [self._name(place, future, index // hosts) for index, (place, future) in enumerate(facts)]
+        # Ray chooses another order of the hosts each time; a trial's segments have the same one.
+        return sorted(named, key=lambda place: place.name)
 
     def _name(self, place: RayPlace, future: Future[Any], number: int) -> RayPlace:
         """The place with the address of its host. `number` counts the engines of a host."""

@@ -1,0 +1,79 @@
+"""What happens when a part of a fleet fails: `python -m benchmarks.fleet --output docs/fleet.md`.
+
+Every fault hits a comparison on three hosts while its load runs. Root only. With `--random N` it injects N
+faults, drawn at random and at random times, into short trials instead, and checks that nothing hangs, that no
+engine stays, and that every number is the sum of three engines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from results import replace_between
+
+from .faults import FAULTS, observe, scene, table_row
+from .scene import Scene
+
+HEAD = (
+    "| fault, while the load runs | what the user sees | all engines stopped after | kept | exit code |\n"
+    "|---|---|---:|---|---:|"
+)
+BEGIN, END = "<!-- table of benchmarks.fleet -->", "<!-- end of the table -->"
+
+
+def main() -> int:
+    """Inject every fault, or random ones; returns 1 if something was wrong."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fleet", description=__doc__)
+    parser.add_argument("--random", type=int, metavar="N", help="inject N random faults into short trials")
+    parser.add_argument("--minutes", type=float, default=60.0, help="with --random: stop after this time")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int, nargs="*", help="numbers of faults, from 1")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the table into this document")
+    options = parser.parse_args()
+    with scene() as made:
+        if options.random:
+            return _inject_randomly(made, options.random, options.minutes, random.Random(options.seed))
+        rows, wrong = [], 0
+        for number, fault in enumerate(FAULTS, start=1):
+            if options.only and number not in options.only:
+                continue
+            outcome = observe(made, fault)
+            rows.append(table_row(fault, outcome))
+            print(rows[-1], flush=True)
+            for problem in outcome.problems:
+                print(f"  wrong: {problem}", flush=True)
+            wrong += bool(outcome.problems)
+    if options.output and not options.only:
+        replace_between(options.output, BEGIN, END, "\n".join([HEAD, *rows]))
+    return min(wrong, 1)
+
+
+def _inject_randomly(made: Scene, count: int, minutes: float, draw: random.Random) -> int:
+    """Faults that leave the hosts as they are, at any time of a short comparison."""
+    fatal = [fault for fault in FAULTS if fault.is_fatal and fault.per_host == 1][:3]
+    deadline, done, wrong, slowest = time.monotonic() + 60.0 * minutes, 0, 0, 0.0
+    while done < count and time.monotonic() < deadline:
+        fault = draw.choice(fatal)
+        try:
+            outcome = observe(made, fault, blocks=1, seconds=1.0, delay_s=draw.uniform(0.0, 1.5))
+        except AssertionError:
+            continue
+        done += 1
+        slowest = max(slowest, outcome.stopped_s or 0.0)
+        for problem in outcome.problems:
+            if problem != "no trial failed":
+                wrong += 1
+                print(f"{done} {fault.name}: {problem}", flush=True)
+    print(json.dumps({"faults": done, "wrong": wrong, "slowest_stop_s": round(slowest, 2)}))
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
