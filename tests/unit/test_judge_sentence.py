@@ -365,6 +365,18 @@ SENTENCES: dict[str, tuple[Making, list[str]]] = {
             "(R07); b could not keep up in 8 trials (R07).",
         ],
     ),
+    "latency of neither at one rate": (
+        Making(
+            **TWO_RATES,
+            speed=against_1000(lambda trial: 1001 + STEPS[trial.block]),
+            spoil=overwhelmed(lambda trial: trial.point.rate == 900),
+        ),
+        [
+            "Undecided over all loads: at 900 transactions/s neither b nor a kept up, so nothing is known of "
+            "their p95 latency there; elsewhere: at 500 transactions/s (-0.1 %), oltp_read_write; 8 blocks. "
+            "Caveats: a could not keep up in 8 trials (R07); b could not keep up in 8 trials (R07).",
+        ],
+    ),
     "many times": (
         Making(speed=Arms(a=lambda _trial: 100, b=lambda trial: 796 + 2 * trial.block)),
         [

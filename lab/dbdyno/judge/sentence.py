@@ -324,14 +324,7 @@ def _undecided(comparison: Comparison, effect: Effect, block_s: float | None) ->
             rates=capacities.rates_to_give(),
         )
     elif is_unknown(effect):
-        text = compose(
-            "Undecided: neither {variant} nor {baseline} kept up, so nothing is known of their {metric}, "
-            "{where}",
-            variant=variant,
-            baseline=baseline,
-            metric=metric_text(metric),
-            where=_where(comparison),
-        )
+        text = _neither_kept_up(comparison)
     else:
         text = compose("Undecided: {text}", text=text)
     extra: list[str] = []
@@ -358,6 +351,33 @@ def _undecided(comparison: Comparison, effect: Effect, block_s: float | None) ->
             else compose("identical variants differ by an unknown amount here")
         )
     return join("; ", [text, *extra, *_outlook(comparison, effect, block_s)])
+
+
+def _neither_kept_up(comparison: Comparison) -> Text:
+    """The sentence if the effect over all loads is unknown because of some of them."""
+    effects = comparison.judged.load_effects
+    unknown = [index for index, one in enumerate(effects) if one is not None and is_unknown(one)]
+    known = [index for index, one in enumerate(effects) if one is not None and not is_unknown(one)]
+    parts = {
+        "variant": comparison.variant,
+        "baseline": comparison.baseline,
+        "metric": metric_text(comparison.scale.metric),
+    }
+    if not known or not unknown:
+        return compose(
+            "Undecided: neither {variant} nor {baseline} kept up, so nothing is known of their {metric}, "
+            "{where}",
+            where=_where(comparison),
+            **parts,
+        )
+    return compose(
+        "Undecided over all loads: {loads} neither {variant} nor {baseline} kept up, so nothing is known of "
+        "their {metric} there; elsewhere: {known}, {workload}",
+        loads=_loads_text(comparison, unknown),
+        known=_loads_and_effects(comparison, known),
+        workload=comparison.workload,
+        **parts,
+    )
 
 
 def _effect_between(comparison: Comparison, effect: Effect) -> Text:
