@@ -15,7 +15,7 @@ from typing import Any
 
 from dbdyno.problem import ExitCode
 from dbdyno.servers.workspace import Workspace
-from dbdyno.store import Run, StoredTrial
+from dbdyno.store import Run, StoredTrial, files
 from dbdyno.store.listing import list_runs
 
 from .hosts import CPU_SHARE, cluster, network, start_node
@@ -163,7 +163,7 @@ def _outcome(scene: Scene, fault: Fault, code: int, text: str, stopped_s: float 
     kept = f"{len(done)} of {len(run.schedule())} trials; {len(attempts)} repeated, its records in attempt-1"
     if not attempts:
         kept = f"{len(done)} of {len(run.schedule())} trials"
-    seen = reasons[0] if reasons else _finding(text)
+    seen = reasons[0] if reasons else _finding(run)
     if code == ExitCode.NOT_COMPARABLE:
         seen += "; then: " + next((line for line in text.splitlines() if line.startswith("dbdyno: ")), "")
     outcome = Outcome(code, seen, stopped_s if fault.is_fatal else None, kept)
@@ -197,9 +197,11 @@ def check_sum(trial: StoredTrial) -> list[str]:
     return [f"trial {trial.index}: {key} is not the sum of the engines" for key in wrong]
 
 
-def _finding(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if "D08" in line or "load generator" in line]
-    return lines[0] if lines else "nothing: the trials are complete"
+def _finding(run: Run) -> str:
+    """What the report says about the load generators; the trials are complete."""
+    verdict = files.read_json(run.path / "verdict.json")
+    texts = [f"{check['text']} (D08)" for check in verdict["checks"] if check["code"] == "D08"]
+    return "; ".join(texts) or "nothing: the trials are complete, and count"
 
 
 def table_row(fault: Fault, outcome: Outcome) -> str:
