@@ -160,7 +160,7 @@ def _outcome(scene: Scene, fault: Fault, code: int, text: str, stopped_s: float 
     failed = [trial for trial in trials if not trial.is_done]
     reasons = [str(one.meta.get("reason")) for one in (*attempts, *failed)]
     done = [trial for trial in trials if trial.is_done]
-    kept = f"{len(done)} of {len(run.schedule())} trials; {len(attempts)} repeated, its records in attempt-1"
+    kept = f"{len(done)} of {len(run.schedule())} trials; {len(attempts)} repeated, records in attempt-1"
     if not attempts:
         kept = f"{len(done)} of {len(run.schedule())} trials"
     seen = reasons[0] if reasons else _finding(run)
