@@ -165,7 +165,8 @@ def test_a_restart_shows_in_the_latency_of_what_was_due(server: LocalServer) -> 
     intervals = [record["data"] for record in records if record["type"] == "interval"]
     silent = [interval for interval in intervals if interval["events"] == 0]
     longest_us = totals["latency_max_us"]
-    assert longest_us > max(200_000, (len(silent) - 1) * SECOND_US)
+    # A small server restarts within 0.15 s; without an outage transactions take a millisecond.
+    assert longest_us > max(50_000, (len(silent) - 1) * SECOND_US)
     assert totals["accounting"]["due"] == 1200
     assert totals["accounting"]["unfinished"] < 20, "the backlog was worked off"
 
