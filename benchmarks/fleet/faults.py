@@ -8,7 +8,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -116,8 +116,10 @@ def scene() -> Iterator[Scene]:
         tables = stack.enter_context(servers(server, Workspace.open(folder / "servers"), folder))
         environment = stack.enter_context(cluster(hosts))
         for host in hosts:
-            host.limit_cpu(CPU_SHARE)
-            host.move_all()
+            # Without cgroups, as in some containers, the hosts share all CPUs.
+            with suppress(OSError):
+                host.limit_cpu(CPU_SHARE)
+                host.move_all()
         yield Scene((*hosts, server), environment, folder, tables)
 
 
