@@ -187,7 +187,7 @@ def test_the_insert_benchmark_runs_on_three_products(
     servers = {"mariadb": mariadb, "mysql": mysql, "postgresql": postgresql}
     # Each trial begins with the rows that were loaded, because writers delete the oldest ones.
     text = EXPERIMENT.replace("NAMES", '"insert/*"').replace("ROWS", "5_000\nreserve = 20_000")
-    text = text.replace('state = "preserve"', 'state = "reset"').replace('"500ms"', '"1s"')
+    text = text.replace("STATE", "reset").replace('"500ms"', '"1s"')
     run = compare_on(servers, text, results, tmp_path)
     found = run.findings()
     codes = ("P02", "P08", "P09")
