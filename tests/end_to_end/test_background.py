@@ -82,13 +82,13 @@ def test_a_background_load_has_its_rate_and_its_own_figures(results: Path) -> No
 def engines(process: subprocess.Popen[str]) -> list[psutil.Process]:
     """The engines of a command, in the order of their start."""
     children = psutil.Process(process.pid).children()
-    found: list[tuple[float, psutil.Process]] = []
+    running: list[tuple[float, psutil.Process]] = []
     for one in children:
         # One that has just ended has no name.
         with suppress(psutil.NoSuchProcess):
             if one.name() == ENGINE:
-                found.append((one.create_time(), one))
-    return [one for _, one in sorted(found, key=lambda entry: entry[0])]
+                running.append((one.create_time(), one))
+    return [one for _, one in sorted(running, key=lambda entry: entry[0])]
 
 
 def wait_for_both(process: subprocess.Popen[str]) -> list[psutil.Process]:

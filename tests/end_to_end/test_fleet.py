@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -62,8 +63,6 @@ def engine_processes() -> list[psutil.Process]:
 
 
 def test_the_counts_of_a_fleet_are_the_sums_of_its_engines(fleet: FleetEngine) -> None:
-    import json
-
     result, records, lines = run(fleet, plan(7))
     assert result.done, result.failure()
     ends = [json.loads(lines[index][-1])["data"] for index in range(3)]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from dbdyno.fleet import engine_host
-from dbdyno.fleet.carrier import EngineLost
+from dbdyno.fleet.carrier import EngineLost, wait_for
 from dbdyno.fleet.clocks import measure_clocks
 from dbdyno.fleet.engine_host import EngineHost
 from dbdyno.fleet.local_carrier import LocalCarrier
@@ -120,13 +121,20 @@ def test_one_machine_has_one_clock() -> None:
 
 
 def test_a_call_that_is_not_answered_is_a_lost_engine() -> None:
-    from dbdyno.fleet.clocks import wait_for
-
     with closing(LocalCarrier()) as carrier:
         (place,) = carrier.place(1, 1)
         place.call("start", ["sleep", "60"], b"", {}, None)
         with pytest.raises(EngineLost, match=r"engine 1 was lost: it did not answer within 0\.1 s"):
             wait_for(place, place.call("read", 2.0), 0.1)
+
+
+def test_a_call_that_fails_is_a_lost_engine_with_the_first_line_of_the_error() -> None:
+    with closing(LocalCarrier()) as carrier:
+        (place,) = carrier.place(1, 1)
+        future: Future[None] = Future()
+        future.set_exception(RuntimeError("The actor died.\n  class_name: EngineHost"))
+        with pytest.raises(EngineLost, match=r"engine 1 was lost: The actor died\. All other"):
+            wait_for(place, future)
 
 
 def test_the_files_of_a_plan_are_found_and_renamed(tmp_path: Path) -> None:

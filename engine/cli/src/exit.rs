@@ -13,16 +13,9 @@ pub const INTERRUPTED: u8 = 130;
 /// The exit code of a command that ended for `reason`.
 pub fn code(reason: EndReason) -> u8 {
     match reason {
-        EndReason::TimeLimit | EndReason::EventLimit | EndReason::Done => 0,
+        reason if reason.is_planned() => 0,
         EndReason::ConnectFailed => UNREACHABLE,
-        EndReason::ServerError
-        | EndReason::ConnectionLost
-        | EndReason::DataConflict
-        | EndReason::ForcedShutdown
-        | EndReason::QueueFull
-        | EndReason::ScriptError
-        | EndReason::LimitExceeded
-        | EndReason::Abandoned => ABORTED,
         EndReason::Interrupted => INTERRUPTED,
+        _ => ABORTED,
     }
 }

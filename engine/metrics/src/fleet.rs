@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dbdyno_schema::Record;
 use dbdyno_schema::plan::Segment;
-use dbdyno_schema::record::{EndReason, Hello, Loading, PhaseName, Warning};
+use dbdyno_schema::record::{Hello, Loading, PhaseName, Warning};
 
 mod end;
 mod generator;
@@ -69,11 +69,6 @@ impl FleetMerger {
         }
     }
 
-    /// Whether the last record is written.
-    pub fn has_ended(&self) -> bool {
-        self.has_ended
-    }
-
     /// The engines that have not sent their last record.
     pub fn missing(&self) -> Vec<&str> {
         let ended = self.open.get(&Key::End).map(|open| &open.engines);
@@ -100,7 +95,7 @@ impl FleetMerger {
         let record = match record {
             Record::Warning(warning) => return Ok(self.pass_on(warning)),
             Record::Loading(loading) => return Ok(vec![self.progress(engine, loading)]),
-            Record::End(end) if !is_planned(end.reason) => {
+            Record::End(end) if !end.reason.is_planned() => {
                 self.has_ended = true;
                 return Ok(vec![Record::End(Box::new(end::failed(&name, *end)))]);
             }
@@ -217,11 +212,6 @@ impl Key {
     fn is_open_ended(self) -> bool {
         matches!(self, Key::Statements(_))
     }
-}
-
-/// Whether a run that ended for this reason has ended as planned.
-fn is_planned(reason: EndReason) -> bool {
-    matches!(reason, EndReason::TimeLimit | EndReason::EventLimit | EndReason::Done)
 }
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ from typing import Any, ClassVar
 from dbdyno.binary import EngineProblem
 from dbdyno.problem import ExitCode, Problem
 
+# Maximum seconds for an answer.
+ANSWER_S_MAX = 10.0
+
 
 class EngineLost(EngineProblem):
     """An engine, or its host, no longer answers. The trial has failed, and another attempt may succeed."""
@@ -45,9 +48,19 @@ class Place(ABC):
 
     @abstractmethod
     def call(self, method: str, *arguments: object) -> Future[Any]:
-        """Call a method of the place's `EngineHost`. The future raises what the method raises, and
-        `EngineLost` if the place no longer exists.
-        """
+        """Call a method of the place's `EngineHost`; `wait_for` returns the result."""
+
+
+def wait_for(place: Place, future: Future[Any], seconds: float = ANSWER_S_MAX) -> Any:
+    """The result of a call. Raises EngineLost if it fails, or if there is none in time."""
+    try:
+        return future.result(seconds)
+    except TimeoutError:
+        raise EngineLost(place.name, f"it did not answer within {seconds:g} s") from None
+    except Exception as error:
+        # Errors of Ray have many lines, of which the first one says what happened.
+        first = str(error).strip().partition("\n")[0].rstrip(".")
+        raise EngineLost(place.name, first or type(error).__name__) from error
 
 
 class Carrier(ABC):

@@ -13,11 +13,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.fleet.carrier import EngineLost, Place
+from dbdyno.fleet.carrier import Place, wait_for
 
 QUESTIONS = 8
-# Maximum seconds for an answer.
-ANSWER_S_MAX = 10.0
 
 
 @dataclass(frozen=True)
@@ -51,11 +49,3 @@ def measure_clocks(places: Sequence[Place]) -> list[Clock]:
 def _note_time(times: list[float]) -> Callable[[Future[Any]], None]:
     """A callback that notes when a future is done, in microseconds since 1970."""
     return lambda _future: times.append(time.time_ns() / 1000.0)
-
-
-def wait_for(place: Place, future: Future[Any], seconds: float = ANSWER_S_MAX) -> Any:
-    """The result of a call. Raises EngineLost if there is none in time."""
-    try:
-        return future.result(seconds)
-    except TimeoutError:
-        raise EngineLost(place.name, f"it did not answer within {seconds:g} s") from None

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from dbdyno.binary import EngineProblem, find_program
 from dbdyno.fleet.carrier import FleetProblem
 from dbdyno.problem import ExitCode
 
@@ -46,10 +45,7 @@ class NodeOptions:
 
 def ray_environment() -> dict[str, str]:
     """The environment of Ray's processes and of the driver: token authentication, and no usage reports."""
-    return {
-        "RAY_AUTH_MODE": "token",
-        "RAY_USAGE_STATS_ENABLED": "0",
-    }
+    return {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
 
 
 def token_file() -> Path:
@@ -111,12 +107,11 @@ def _started() -> Iterator[psutil.Process]:
 
 
 def _find_program() -> str:
-    """The path of `ray`: next to this Python, then on PATH. Raises FleetProblem."""
-    own = Path(sys.executable).with_name("ray")
-    program = str(own) if own.exists() else shutil.which("ray")
-    if program is None:
-        raise FleetProblem(*MISSING_EXTRA, ExitCode.USAGE)
-    return program
+    """The path of the program `ray`. Raises FleetProblem."""
+    try:
+        return find_program("ray")
+    except EngineProblem as problem:
+        raise FleetProblem(*MISSING_EXTRA, ExitCode.USAGE) from problem
 
 
 def _require_token(*, is_head: bool) -> None:

@@ -16,9 +16,9 @@ import json
 import logging
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,14 +27,23 @@ from dbdyno.binary import EngineProblem
 from dbdyno.experiment.cpus import parse_cpus
 from dbdyno.experiment.fleet import Fleet
 from dbdyno.experiment.model import Experiment
-from dbdyno.fleet.carrier import Carrier, Place
+from dbdyno.fleet.carrier import Carrier, Place, wait_for
 from dbdyno.fleet.carriers import open_carrier
-from dbdyno.fleet.clocks import Clock, measure_clocks, wait_for
+from dbdyno.fleet.clocks import Clock, measure_clocks
 from dbdyno.fleet.plan_files import name_on_host, read_files, replace_paths
 from dbdyno.fleet.streams import Streams
 from dbdyno.problem import Problem
-from dbdyno.run.engine import Engine, EngineFacts, EngineResult, OpenLines, drain_s, find_binary, time_limits
-from dbdyno.run.engine_process import STOP_S_MAX, Command, Limits, Reader, Record
+from dbdyno.run.engine import (
+    Engine,
+    EngineFacts,
+    EngineResult,
+    Listeners,
+    Request,
+    drain_s,
+    find_binary,
+    time_limits,
+)
+from dbdyno.run.engine_process import STOP_S_MAX, Limits, Reader
 
 # The start is so far ahead that the command reaches every host before.
 START_AHEAD_S = 0.25
@@ -42,41 +51,12 @@ START_AHEAD_S = 0.25
 SEND_S_MAX = 60.0
 # Workloads whose tables may refer to each other, or that a script loads.
 _LOADED_BY_ONE = frozenset({"sql", "lua"})
-# Reasons of a planned end, in the last record.
-_PLANNED = frozenset({"time-limit", "event-limit", "done"})
 _LOG = logging.getLogger(__name__)
 
 
 def open_engine(experiment: Experiment) -> Engine:
     """The engine of an experiment: one, or a fleet. Raises EngineProblem and FleetProblem."""
     return Engine() if experiment.fleet is None else FleetEngine(experiment.fleet)
-
-
-@dataclass(frozen=True)
-class _Listeners:
-    """The functions that `Engine.run` calls."""
-
-    on_record: Callable[[Record], None]
-    on_line: Callable[[bytes], None]
-    on_ready: Callable[[], None]
-    on_silence: Callable[[], None]
-
-
-@dataclass(frozen=True)
-class _Request:
-    """What all engines run."""
-
-    command: Command
-    plan: Mapping[str, Any]
-    environment: Mapping[str, str]
-    # CPUs of the engines, if they are on this machine.
-    cpus: str | None
-    open_lines: OpenLines | None
-
-    def with_part(self, part: str) -> _Request:
-        """The request for one part of loading."""
-        loading = {**self.plan.get("loading", {}), "part": part}
-        return replace(self, plan={**self.plan, "loading": loading})
 
 
 class FleetEngine(Engine):
@@ -99,44 +79,24 @@ class FleetEngine(Engine):
         """Stop all engines and leave the hosts."""
         self._carrier.close()
 
-    def run(
-        self,
-        command: Command,
-        plan: Mapping[str, Any],
-        environment: Mapping[str, str] | None = None,
-        on_record: Callable[[Record], None] = lambda _record: None,
-        cpus: str | None = None,
-        *,
-        on_line: Callable[[bytes], None] = lambda _line: None,
-        on_ready: Callable[[], None] = lambda: None,
-        on_silence: Callable[[], None] = lambda: None,
-        open_lines: OpenLines | None = None,
-    ) -> EngineResult:
-        """See `Engine.run`. Raises also EngineLost if an engine no longer answers, and FleetProblem if there
-        are not enough hosts.
+    def execute(self, request: Request, listeners: Listeners) -> EngineResult:
+        """See `Engine.execute`. Raises also EngineLost if an engine no longer answers, and FleetProblem if
+        there are not enough hosts.
         """
-        request = _Request(command, plan, environment or {}, cpus, open_lines)
-        listeners = _Listeners(on_record, on_line, on_ready, on_silence)
-        if command == "run":
+        if request.command == "run":
             return self._run_everywhere(request, listeners)
-
-        def run_alone(one: _Request) -> EngineResult:
-            return super(FleetEngine, self).run(
-                command, one.plan, environment, on_record, cpus, on_line=on_line, on_silence=on_silence
-            )
-
-        if command != "prepare" or plan["workload"]["name"] in _LOADED_BY_ONE:
-            return run_alone(request)
-        result = run_alone(request.with_part("create"))
+        if request.command != "prepare" or request.plan["workload"]["name"] in _LOADED_BY_ONE:
+            return super().execute(request, listeners)
+        result = super().execute(_with_part(request, "create"), listeners)
         if result.done:
-            result = self._run_everywhere(request.with_part("fill"), listeners)
-        return run_alone(request.with_part("complete")) if result.done else result
+            result = self._run_everywhere(_with_part(request, "fill"), listeners)
+        return super().execute(_with_part(request, "complete"), listeners) if result.done else result
 
-    def _run_everywhere(self, request: _Request, listeners: _Listeners) -> EngineResult:
+    def _run_everywhere(self, request: Request, listeners: Listeners) -> EngineResult:
         """Run a command on all engines."""
         self._place()
         try:
-            return self._run(request, _FleetReader(self, listeners, waits_for_start="start" in request.plan))
+            return self._run(request, _FleetReader(self, "start" in request.plan, **vars(listeners)))
         except BaseException:
             # Whatever was lost, the next run begins with new places.
             self._release()
@@ -154,15 +114,14 @@ class FleetEngine(Engine):
         self._programs.clear()
         self._carrier.release()
 
-    def _run(self, request: _Request, reader: _FleetReader) -> EngineResult:
+    def _run(self, request: Request, reader: _FleetReader) -> EngineResult:
         places = self._places
         clocks = measure_clocks(places)
         daemons_s = self._call_all("daemon_cpu_s")
         self._start_engines(request)
         with self._start_merger() as merger:
             assert merger.stdin is not None, "standard input is a pipe"
-            open_lines = request.open_lines or (lambda _index: _drop)
-            append = [open_lines(index) for index in range(len(places))]
+            append = [request.open_lines(index) for index in range(len(places))]
             streams = Streams(places, clocks, merger.stdin, append, drain_s(request.plan))
             reader.places, reader.clocks = places, clocks
             streams.start()
@@ -175,7 +134,7 @@ class FleetEngine(Engine):
                 raise
             finally:
                 # After a planned end the engines end by themselves.
-                if not reader.has_ended_as_planned or not streams.join(STOP_S_MAX):
+                if merger.poll() != 0 or not streams.join(STOP_S_MAX):
                     streams.stop()
                     streams.join(STOP_S_MAX)
                 merger.kill()
@@ -198,7 +157,7 @@ class FleetEngine(Engine):
             place.call("send", json.dumps(command).encode() + b"\n")
         return at_us
 
-    def _start_engines(self, request: _Request) -> None:
+    def _start_engines(self, request: Request) -> None:
         """Send every engine its segment of the plan."""
         places, local, plan = self._places, self._carrier.is_local, request.plan
         programs = self._install(find_binary(plan, self.binary))
@@ -249,28 +208,24 @@ class FleetEngine(Engine):
 class _FleetReader(Reader):
     """Reads the merged records; the load starts on all engines when all are ready."""
 
-    def __init__(self, engine: FleetEngine, listeners: _Listeners, *, waits_for_start: bool) -> None:
-        super().__init__(
-            waits_for_start,
-            listeners.on_record,
-            listeners.on_line,
-            listeners.on_ready,
-            listeners.on_silence,
-        )
+    def __init__(self, engine: FleetEngine, waits_for_start: bool, **listeners: Any) -> None:
+        super().__init__(waits_for_start, **listeners)
         self._engine = engine
         self.places: Sequence[Place] = ()
         self.clocks: Sequence[Clock] = ()
         # The instant of the start in microseconds since 1970.
         self.start_us = 0.0
 
-    @property
-    def has_ended_as_planned(self) -> bool:
-        """Whether the last record says that every engine ran to its planned end."""
-        return self.end is not None and self.end["reason"] in _PLANNED
-
     def start(self, process: subprocess.Popen[bytes]) -> None:  # noqa: ARG002 — the merger needs no start.
         """Start the load of all engines."""
         self.start_us = self._engine.start_load(self.places, self.clocks)
+
+
+def _with_part(request: Request, part: str) -> Request:
+    """The request for one part of loading."""
+    return replace(
+        request, plan={**request.plan, "loading": {**request.plan.get("loading", {}), "part": part}}
+    )
 
 
 def _path_on_host(paths: Mapping[str, str], path: str) -> str:
@@ -305,7 +260,3 @@ def _facts(
             }
         )
     return facts
-
-
-def _drop(_line: bytes) -> None:
-    """Keep nothing of a line."""

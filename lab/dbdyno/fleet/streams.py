@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import IO, Any
 
 from dbdyno.binary import EngineProblem
-from dbdyno.fleet.carrier import EngineLost, Place
+from dbdyno.fleet.carrier import EngineLost, Place, wait_for
 from dbdyno.fleet.clocks import Clock
 from dbdyno.problem import ExitCode, Problem
 
@@ -61,10 +61,6 @@ class Streams:
     def start(self) -> None:
         """Begin to read."""
         self._thread.start()
-
-    def is_running(self) -> bool:
-        """Whether an engine has not ended."""
-        return self._thread.is_alive()
 
     def join(self, seconds: float) -> bool:
         """Wait until every engine has ended; returns whether they have."""
@@ -121,14 +117,7 @@ class Streams:
     def _handle(self, index: int, future: Future[Any]) -> bool:
         """Pass on what an engine wrote; returns whether it has ended. Raises EngineLost."""
         name = self._places[index].name
-        try:
-            lines, status, stderr = future.result()
-        except Problem:
-            raise
-        except Exception as error:
-            # Errors of Ray have many lines, of which the first one says what happened.
-            first = str(error).strip().partition("\n")[0].rstrip(".")
-            raise EngineLost(name, f"{first or type(error).__name__}") from error
+        lines, status, stderr = wait_for(self._places[index], future)
         if lines:
             self._wrote[index] = time.monotonic()
         for line in lines:

@@ -10,7 +10,7 @@ from typing import Any
 from dbdyno.finding import Finding
 from dbdyno.judge.wording import trials_count
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.text import compose
+from dbdyno.text import compose, mark
 
 # Loads that begin further apart do not overlap at the edges of the measurement.
 SKEW_MS = 50.0
@@ -24,10 +24,9 @@ Engines = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class _Worst:
-    """The engine that is furthest from the others in any trial of a variant, and how far it is."""
+    """The engine that is furthest from the others in a trial, and how far it is."""
 
     value: float
-    trial: int
     name: str
 
 
@@ -45,29 +44,17 @@ def fleet(trials: Sequence[MeasuredTrial], engines: Mapping[int, Engines]) -> It
 
 def _skew(variant: str, engines: Mapping[int, Engines]) -> Iterator[Finding]:
     late = {
-        index: _Worst(_spread_ms(of_trial), index, max(of_trial, key=_start)["name"])
+        index: _Worst(_spread_ms(of_trial), str(max(of_trial, key=_start)["name"]))
         for index, of_trial in engines.items()
         if _spread_ms(of_trial) > SKEW_MS
     }
-    if not late:
-        return
-    worst = max(late.values(), key=lambda one: one.value)
-    yield Finding(
-        "D08",
-        "warn",
-        compose(
-            "in {count} of {variant} the load generators did not begin together: {name} began {skew:.0f} ms "
-            "after the first one (limit {limit:.0f} ms)",
-            count=trials_count(len(late)),
-            variant=variant,
-            name=worst.name,
-            skew=worst.value,
-            limit=SKEW_MS,
-        ),
-        {"skew_ms": {str(index): one.value for index, one in late.items()}},
-        variant,
-        fix=compose("Give that host more CPU time, or a clock that a time service keeps"),
-    )
+    if late:
+        text = mark(
+            "in {count} of {variant} the load generators did not begin together: {name} began {value:.0f} ms "
+            "after the first one (limit {limit:.0f} ms)"
+        )
+        fix = compose("Give that host more CPU time, or a clock that a time service keeps")
+        yield _finding(variant, late, "skew_ms", text, fix)
 
 
 def _slow(variant: str, engines: Mapping[int, Engines]) -> Iterator[Finding]:
@@ -79,26 +66,23 @@ def _slow(variant: str, engines: Mapping[int, Engines]) -> Iterator[Finding]:
         name = max(means, key=lambda one: means[one])
         middle = median(means.values()) if len(means) > 2 else min(means.values())
         if means[name] > max(SLOW * middle, middle + SLOW_US):
-            slow[index] = _Worst(means[name] / middle, index, name)
+            slow[index] = _Worst(means[name] / middle, name)
     # One trial may have been disturbed; a slow client is slow in most of them.
-    if 2 * len(slow) <= len(engines):
-        return
-    worst = max(slow.values(), key=lambda one: one.value)
-    yield Finding(
-        "D08",
-        "warn",
-        compose(
+    if 2 * len(slow) > len(engines):
+        text = mark(
             "in {count} of {variant} one load generator was slower than the others: the mean latency of "
-            "{name} was {ratio:.2f} times the median of all",
-            count=trials_count(len(slow)),
-            variant=variant,
-            name=worst.name,
-            ratio=worst.value,
-        ),
-        {"latency_ratio": {str(index): one.value for index, one in slow.items()}},
-        variant,
-        fix=compose("Look at that host's CPU time and its way to the server, or leave it out of the fleet"),
-    )
+            "{name} was {value:.2f} times the median of all"
+        )
+        fix = compose("Look at that host's CPU time and its way to the server, or leave it out of the fleet")
+        yield _finding(variant, slow, "latency_ratio", text, fix)
+
+
+def _finding(variant: str, by_trial: Mapping[int, _Worst], what: str, text: str, fix: str) -> Finding:
+    """The finding about the worst engine of the trials, with its pattern and the key of its evidence."""
+    worst = max(by_trial.values(), key=lambda one: one.value)
+    values = {"count": trials_count(len(by_trial)), "variant": variant, "limit": SKEW_MS, **vars(worst)}
+    evidence = {what: {str(index): one.value for index, one in by_trial.items()}}
+    return Finding("D08", "warn", compose(text, **values), evidence, variant, fix=fix)
 
 
 def _start(engine: Mapping[str, Any]) -> float:

@@ -217,7 +217,8 @@ def gather(run: Run) -> Report:
     verdict, measured, explained = judged
     servers: dict[str, ServerRecord] = {}
     sessions: dict[str, Session] = {}
-    for trial in run.trials():
+    trials = run.trials()
+    for trial in trials:
         name = str(trial.meta["variant"])
         if name not in servers and trial.server:
             servers[name] = trial.server
@@ -246,7 +247,7 @@ def gather(run: Run) -> Report:
         ),
         warmup_s=experiment.load.warmup_allowance_s() if derived_s is None else derived_s,
         workers=chosen_workers(run) or (1 if declared == "auto" else declared),
-        engines=engine_rows(run.trials()),
+        engines=engine_rows(trials),
         shares=time_shares(read_endings(run)),
         hash=run.hash,
         replication=embedded(run, verdict, servers) if verdict.sentences else "",

@@ -60,7 +60,7 @@ def run_loads(
     on_line: Callable[[bytes], None] = lambda _line: None,
     on_ready: Callable[[], None] = lambda: None,
     open_file: OpenFile = lambda _title: lambda _line: None,
-    open_lines: OpenLines | None = None,
+    open_lines: OpenLines = lambda _index: lambda _line: None,
     planned: Sequence[Trial] = (),
     earlier_trials: int = 0,
 ) -> EngineResult:

@@ -43,8 +43,10 @@ __all__ = [
     "EngineFacts",
     "EngineResult",
     "LimitProblem",
+    "Listeners",
     "OpenLines",
     "Record",
+    "Request",
     "SlicedRun",
     "drain_s",
     "find_binary",
@@ -153,6 +155,27 @@ def find_binary(plan: Mapping[str, Any], engine: Path | None = None) -> Path:
     return Path(find_program(COMPAT)) if _is_script(plan) else engine or find_engine()
 
 
+@dataclass(frozen=True)
+class Request:
+    """What an engine is to run: see `Engine.run`."""
+
+    command: Command
+    plan: Mapping[str, Any]
+    environment: Mapping[str, str]
+    cpus: str | None
+    open_lines: OpenLines
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """The functions that an engine calls: see `Engine.run`."""
+
+    on_record: Callable[[Record], None]
+    on_line: Callable[[bytes], None]
+    on_ready: Callable[[], None]
+    on_silence: Callable[[], None]
+
+
 class Engine:
     """Runs `dbdyno-engine`."""
 
@@ -195,7 +218,7 @@ class Engine:
         on_line: Callable[[bytes], None] = lambda _line: None,
         on_ready: Callable[[], None] = lambda: None,
         on_silence: Callable[[], None] = lambda: None,
-        open_lines: OpenLines | None = None,  # noqa: ARG002 — for engines of a fleet.
+        open_lines: OpenLines = lambda _index: lambda _line: None,
     ) -> EngineResult:
         """Run one command with a plan until it ends; COMPAT runs scripts.
 
@@ -208,10 +231,15 @@ class Engine:
         arguments never contain. Raises EngineProblem for a line that is not a record; KeyboardInterrupt is
         passed on after the engine has stopped.
         """
-        binary = find_binary(plan, self.binary)
-        limits = time_limits(command, plan)
-        reader = Reader("start" in plan, on_record, on_line, on_ready, on_silence)
-        with on_cpus(cpus), start_process(binary, command, environment) as process:
+        request = Request(command, plan, environment or {}, cpus, open_lines)
+        return self.execute(request, Listeners(on_record, on_line, on_ready, on_silence))
+
+    def execute(self, request: Request, listeners: Listeners) -> EngineResult:
+        """What `run` does, for a subclass to change."""
+        command, plan = request.command, request.plan
+        binary, limits = find_binary(plan, self.binary), time_limits(command, plan)
+        reader = Reader("start" in plan, **vars(listeners))
+        with on_cpus(request.cpus), start_process(binary, command, request.environment) as process:
             try:
                 reader.send(process, plan)
                 reader.read(process, limits)

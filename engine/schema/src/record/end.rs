@@ -45,6 +45,13 @@ pub enum EndReason {
     DataConflict,
 }
 
+impl EndReason {
+    /// Whether the run or the command has ended as planned.
+    pub fn is_planned(self) -> bool {
+        matches!(self, EndReason::TimeLimit | EndReason::EventLimit | EndReason::Done)
+    }
+}
+
 /// An error, for people and for programs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
