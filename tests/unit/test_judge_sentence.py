@@ -234,8 +234,8 @@ SENTENCES: dict[str, tuple[Making, list[str]]] = {
     "less than identical variants differ by": (
         Making(names=("a", "a-again", "b"), identical=("a-again",), connections=(10,), speed=twins),
         [
-            "a and a-again are identical; their throughput differs by +3.1 % (95 % interval +3.0 to "
-            "+3.2) here, oltp_read_write at 10 connections; 8 blocks. Caveat: identical variants differ "
+            "a and a-again are identical, but differ here: throughput +3.1 % (95 % interval +3.0 to "
+            "+3.2), oltp_read_write at 10 connections; 8 blocks. Caveat: identical variants differ "
             "(R05).",
             "Undecided: b against a, throughput +2.1 % (95 % interval +2.0 to +2.2), oltp_read_write "
             "at 10 connections; identical variants differ by up to 3.2 % here; 8 blocks, which differ"
@@ -394,8 +394,8 @@ SENTENCES: dict[str, tuple[Making, list[str]]] = {
     "identical": (
         Making(names=("a", "a-again"), identical=("a-again",), speed=against_1000(around(1003))),
         [
-            "a and a-again are identical; their throughput differs by +0.3 % on average (95 % "
-            "interval -0.1 to +0.6) here, oltp_read_write at 10, 20 and 40 connections; 8 blocks.",
+            "a and a-again are identical, and no difference is certain: throughput +0.3 % on average (95 % "
+            "interval -0.1 to +0.6), oltp_read_write at 10, 20 and 40 connections; 8 blocks.",
         ],
     ),
     "identical, many times": (
@@ -406,8 +406,8 @@ SENTENCES: dict[str, tuple[Making, list[str]]] = {
             connections=(10,),
         ),
         [
-            "a and a-again are identical; 8.0 times the throughput (95 % interval 8.0 to 8.1 times) "
-            "here, oltp_read_write at 10 connections; 8 blocks. Caveat: identical variants differ (R05).",
+            "a and a-again are identical, but differ here: 8.0 times the throughput (95 % interval 8.0 to "
+            "8.1 times), oltp_read_write at 10 connections; 8 blocks. Caveat: identical variants differ (R05).",
         ],
     ),
     "two decimals at most": (

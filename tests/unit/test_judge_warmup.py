@@ -193,6 +193,13 @@ def test_half_of_the_declared_delta_is_the_limit() -> None:
             False,
             "the test for drift needs 7 blocks for 3 comparisons and has 6",
         ),
+        (
+            Plan(20, 20, variants=1),
+            {},
+            1,
+            False,
+            "the trials of one variant do not show whether the server was warm",
+        ),
         (DECLARED_5, {"ramp": Ramp(from_percent=10, duration_s=3)}, 3, False, None),
     ],
 )
@@ -215,6 +222,7 @@ def test_what_was_not_checked_is_said(
         (DECLARED_5, 8, "Use trials of 30 s or more"),
         (Plan(20, 20), 5, "Use 6 blocks or more"),
         (DECLARED_5, 3, "Use 6 blocks or more and trials of 30 s or more"),
+        (replace(DECLARED_5, variants=1), 1, "Use trials of 30 s or more"),
     ],
 )
 def test_the_fix_names_what_is_missing(plan: Plan, blocks: int, fix: str) -> None:

@@ -33,7 +33,6 @@ from dbdyno.judge.wording import (
     join_words,
     loads,
     relation,
-    size_text,
 )
 from dbdyno.stats.paired import Bound, Effect
 from dbdyno.stats.verdict_rule import Verdict
@@ -224,16 +223,16 @@ def _capacity(comparison: Comparison, effect: Effect, *, faster: bool) -> Text:
 
 
 def _identical(comparison: Comparison, effect: Effect) -> Text:
-    metric, average = comparison.scale.metric, _has_several_loads(comparison)
     names = {"baseline": comparison.baseline, "variant": comparison.variant}
-    size = size_text(effect, average=average)
-    if size is None:
-        shown = effect_text(metric, effect, average=average)
-        return compose("{baseline} and {variant} are identical; {effect} here", effect=shown, **names)
+    shown = effect_text(comparison.scale.metric, effect, average=_has_several_loads(comparison))
+    ends = effect.interval_percent
+    if ends and not ends[0] <= 0.0 <= ends[1]:
+        return compose(
+            "{baseline} and {variant} are identical, but differ here: {effect}", effect=shown, **names
+        )
     return compose(
-        "{baseline} and {variant} are identical; their {metric} differs by {size} here",
-        metric=metric_text(metric),
-        size=size,
+        "{baseline} and {variant} are identical, and no difference is certain: {effect}",
+        effect=shown,
         **names,
     )
 
