@@ -33,6 +33,7 @@ STDERR_MAX, READ_BYTES_MAX = 20_000, 8 << 20
 # A program that was not used for this time is removed.
 UNUSED_S_MAX = 7 * 86_400.0
 _CHECK_S = 0.25
+_TICK = b'{"type":"tick"'
 
 
 class Batch(NamedTuple):
@@ -186,18 +187,22 @@ class EngineHost:
                 process.stdin.close()
 
     def read(self, wait_s: float) -> Batch:
-        """What the engine has written since the last call; waits up to `wait_s` for the first line."""
+        """What the engine has written since the last call. Waits up to `wait_s` for a record that is not a
+        tick: a call costs more CPU time than the ten ticks of a second.
+        """
         self._read_at = time.monotonic()
         lines: list[bytes] = []
-        size, wait = 0, wait_s
+        size, deadline = 0, self._read_at + wait_s
         with suppress(queue.Empty):
             while size < READ_BYTES_MAX:
-                line = self._lines.get(timeout=wait) if wait else self._lines.get_nowait()
-                wait = 0.0
+                left = deadline - time.monotonic()
+                line = self._lines.get(timeout=left) if left > 0.0 else self._lines.get_nowait()
                 if line is None:
                     return self._end(lines)
                 lines.append(line)
                 size += len(line)
+                if not line.startswith(_TICK):
+                    deadline = 0.0
         self._read_at = time.monotonic()
         return Batch(lines, None, "")
 

@@ -120,9 +120,7 @@ class Streams:
         lines, status, stderr = wait_for(self._places[index], future)
         if lines:
             self._wrote[index] = time.monotonic()
-        for line in lines:
-            self._append[index](line)
-            self._pass_on(index, self._note(index, line))
+        self._pass_on(index, [self._note(index, line) for line in lines])
         if status is not None and index not in self.ends:
             reason = stderr.strip() or f"it ended with status {status}"
             if status == ExitCode.USAGE:
@@ -131,7 +129,8 @@ class Streams:
         return status is not None
 
     def _note(self, index: int, line: bytes) -> bytes:
-        """Keep what the fleet needs of a line. Returns the line with times of this machine's clock."""
+        """Keep a line, and what the fleet needs of it. Returns it with times of this machine's clock."""
+        self._append[index](line)
         if line.startswith(_END):
             self.ends[index] = json.loads(line)["data"]
         elif line.startswith(_PHASE):
@@ -142,8 +141,8 @@ class Streams:
             return json.dumps(record).encode() + b"\n"
         return line
 
-    def _pass_on(self, index: int, line: bytes) -> None:
+    def _pass_on(self, index: int, lines: Sequence[bytes]) -> None:
         # The merger ends with the last record of the run: of the last engine, or the first that failed.
         with suppress(BrokenPipeError, ValueError):
-            self._merger.write(b"%d " % index + line)
+            self._merger.writelines(b"%d " % index + line for line in lines)
             self._merger.flush()
