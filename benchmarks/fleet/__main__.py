@@ -1,17 +1,14 @@
 """What happens when a part of a fleet fails: `python -m benchmarks.fleet --output docs/fleet.md`.
 
 Every fault hits a comparison on three hosts while its load runs. Root only. With `--random N` it injects N
-faults, drawn at random and at random times, into short trials instead, and checks that nothing hangs, that no
-engine stays, and that every number is the sum of three engines.
+faults, drawn at random and at random times, into short trials instead (see `random_faults`).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import sys
-import time
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
@@ -19,13 +16,14 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from results import replace_between
 
 from .faults import FAULTS, observe, scene, table_row
-from .scene import Scene
+from .random_faults import inject_randomly
 
 HEAD = (
     "| fault, while the load runs | what the user sees | all engines stopped after | kept | exit code |\n"
     "|---|---|---:|---|---:|"
 )
 BEGIN, END = "<!-- table of benchmarks.fleet -->", "<!-- end of the table -->"
+RANDOM_BEGIN = "<!-- table of benchmarks.fleet --random -->"
 
 
 def main() -> int:
@@ -39,7 +37,13 @@ def main() -> int:
     options = parser.parse_args()
     with scene() as made:
         if options.random:
-            return _inject_randomly(made, options.random, options.minutes, random.Random(options.seed))
+            tally = inject_randomly(made, options.random, options.minutes, random.Random(options.seed))
+            print(tally.table())
+            for reason, times in tally.lost.most_common():
+                print(f"{times:5} {reason}")
+            if options.output:
+                replace_between(options.output, RANDOM_BEGIN, END, tally.table())
+            return min(len(tally.problems), 1)
         rows, wrong = [], 0
         for number, fault in enumerate(FAULTS, start=1):
             if options.only and number not in options.only:
@@ -52,26 +56,6 @@ def main() -> int:
             wrong += bool(outcome.problems)
     if options.output and not options.only:
         replace_between(options.output, BEGIN, END, "\n".join([HEAD, *rows]))
-    return min(wrong, 1)
-
-
-def _inject_randomly(made: Scene, count: int, minutes: float, draw: random.Random) -> int:
-    """Faults that leave the hosts as they are, at any time of a short comparison."""
-    fatal = [fault for fault in FAULTS if fault.is_fatal and fault.per_host == 1][:3]
-    deadline, done, wrong, slowest = time.monotonic() + 60.0 * minutes, 0, 0, 0.0
-    while done < count and time.monotonic() < deadline:
-        fault = draw.choice(fatal)
-        try:
-            outcome = observe(made, fault, blocks=1, seconds=1.0, delay_s=draw.uniform(0.0, 1.5))
-        except AssertionError:
-            continue
-        done += 1
-        slowest = max(slowest, outcome.stopped_s or 0.0)
-        for problem in outcome.problems:
-            if problem != "no trial failed":
-                wrong += 1
-                print(f"{done} {fault.name}: {problem}", flush=True)
-    print(json.dumps({"faults": done, "wrong": wrong, "slowest_stop_s": round(slowest, 2)}))
     return min(wrong, 1)
 
 

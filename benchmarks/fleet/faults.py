@@ -18,7 +18,7 @@ from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run, StoredTrial, files
 from dbdyno.store.listing import list_runs
 
-from .hosts import CPU_SHARE, cluster, network, start_node
+from .hosts import CPU_SHARE, Host, cluster, network, start_node
 from .scene import Scene, servers
 
 STOP_S_MAX = 5.0
@@ -65,13 +65,17 @@ def _kill(host: int, *words: str, number: signal.Signals = signal.SIGKILL) -> Ca
     return inject
 
 
-def _restart_node(scene: Scene) -> None:
-    """Bring the third host back into the cluster."""
-    third = scene.hosts[2]
-    third.connect()
-    for process in third.find("ray"):
-        os.kill(process, signal.SIGKILL)
-    start_node(third, scene.environment, scene.hosts[0])
+def restart_node(scene: Scene, host: Host) -> None:
+    """Bring a host back into the cluster."""
+    host.connect()
+    for process in host.find("ray"):
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    start_node(host, scene.environment, scene.hosts[0])
+
+
+def _restart_third(scene: Scene) -> None:
+    restart_node(scene, scene.hosts[2])
     time.sleep(3.0)
 
 
@@ -89,10 +93,10 @@ FAULTS = (
     Fault("an engine stands still (SIGSTOP)", _kill(2, *ENGINE, number=signal.SIGSTOP)),
     Fault("`kill -9` of an actor", _kill(2, *ACTOR)),
     Fault("`kill -9` of dbdyno, then `--resume`", _kill(0, "dbdyno", "compare"), is_driver=True),
-    Fault("`kill -9` of a raylet; the other hosts have room", _kill(2, *RAYLET), 2, _restart_node),
-    Fault("`kill -9` of a raylet; no room for all engines", _kill(2, *RAYLET), 1, _restart_node),
-    Fault("a host is cut off; the others have room", _cut, 2, _restart_node),
-    Fault("a host is cut off; no room for all engines", _cut, 1, _restart_node),
+    Fault("`kill -9` of a raylet; the other hosts have room", _kill(2, *RAYLET), 2, _restart_third),
+    Fault("`kill -9` of a raylet; no room for all engines", _kill(2, *RAYLET), 1, _restart_third),
+    Fault("a host is cut off; the others have room", _cut, 2, _restart_third),
+    Fault("a host is cut off; no room for all engines", _cut, 1, _restart_third),
     Fault("a host answers 30 ms late", _impair(delay_s=0.015), repair=_impair(), is_fatal=False),
     Fault(
         "the clock of a host jumps by 7 s",
@@ -119,7 +123,6 @@ def scene() -> Iterator[Scene]:
             # Without cgroups, as in some containers, the hosts share all CPUs.
             with suppress(OSError):
                 host.limit_cpu(CPU_SHARE)
-                host.move_all()
         yield Scene((*hosts, server), environment, folder, tables)
 
 
@@ -160,12 +163,12 @@ def _outcome(scene: Scene, fault: Fault, code: int, text: str, stopped_s: float 
     # Also those of a trial that could not run again.
     attempts = [StoredTrial(path.parent) for path in sorted(run.path.glob("trials/*/attempt-*/trial.json"))]
     failed = [trial for trial in trials if not trial.is_done]
-    reasons = [str(one.meta.get("reason")) for one in (*attempts, *failed)]
+    reasons = list(dict.fromkeys(str(one.meta.get("reason")) for one in (*attempts, *failed)))
     done = [trial for trial in trials if trial.is_done]
     kept = f"{len(done)} of {len(run.schedule())} trials; {len(attempts)} repeated, records in attempt-1"
     if not attempts:
         kept = f"{len(done)} of {len(run.schedule())} trials"
-    seen = reasons[0] if reasons else _finding(run)
+    seen = "; ".join(reasons) or _finding(run)
     if code == ExitCode.NOT_COMPARABLE:
         seen += "; then: " + next((line for line in text.splitlines() if line.startswith("dbdyno: ")), "")
     outcome = Outcome(code, seen, stopped_s if fault.is_fatal else None, kept)

@@ -36,6 +36,7 @@ class Host:
         _ip("-n", name, "address", "add", f"{self.address}/24", "dev", "eth0")
         _ip("-n", name, "link", "set", "eth0", "up")
         _ip("-n", name, "link", "set", "lo", "up")
+        self._namespace = Path("/run/netns") / name
         self._cgroup: Path | None = None
         # The process that copies the frames, and the file of its rule.
         self._cable: subprocess.Popen[bytes] | None = None
@@ -46,15 +47,12 @@ class Host:
 
     def limit_cpu(self, share: float) -> None:
         """Let the processes of this host together use at most this share of a CPU."""
-        self._cgroup, name, value = _cgroup(self.name)
-        (self._cgroup / name).write_text(value(share))
-
-    def move_all(self) -> None:
-        """Move the processes that run on this host already into its cgroup."""
-        assert self._cgroup is not None, "limit_cpu comes first"
+        folder, name, value = _cgroup(self.name)
+        (folder / name).write_text(value(share))
         for process in self.processes():
             with suppress(OSError):
-                (self._cgroup / "cgroup.procs").write_text(str(process))
+                (folder / "cgroup.procs").write_text(str(process))
+        self._cgroup = folder
 
     def step_clock(self, seconds: int) -> None:
         """Move the wall clock of the processes on this host, if `cluster` has prepared it."""
@@ -109,10 +107,15 @@ class Host:
 
     def processes(self) -> list[int]:
         """The processes whose network is this host's."""
-        answer = subprocess.run(
-            ["ip", "netns", "pids", self.name], capture_output=True, text=True, check=False, timeout=10
-        )
-        return [int(word) for word in answer.stdout.split()]
+        if self._cgroup is not None:
+            return [int(word) for word in (self._cgroup / "cgroup.procs").read_text().split()]
+        own, processes = self._namespace.stat().st_ino, []
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit():
+                with suppress(OSError):
+                    if (folder / "ns" / "net").stat().st_ino == own:
+                        processes.append(int(folder.name))
+        return processes
 
     def find(self, *words: str) -> list[int]:
         """The processes of this host whose command lines have all words."""

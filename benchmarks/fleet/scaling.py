@@ -1,42 +1,54 @@
 """What a fleet costs, and whether it adds up: `python -m benchmarks.fleet.scaling [merge|control|sum]`.
 
-`merge` replays the records of one engine as those of up to 200 through the real merge, and measures its CPU
-time and memory. `control` runs two engines of this machine and compares the CPU time of driver and merge with
-that of the engines. `sum` runs 1, 2 and 3 engines with the same connections on hosts of 0.4 CPUs (root only).
+`merge` replays the records of one engine, with 64 connections to a private MariaDB server, as those of up to
+200 through the real merge, and measures its CPU time and memory. `control` runs two engines of this machine
+and compares the CPU time of driver and merge with that of the engines. `sum` runs 1, 2 and 3 engines with the
+same connections on hosts of 0.4 CPUs (root only).
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from results import machine, write_table
+from tests.conftest import variant
 
 from dbdyno.experiment.fleet import Fleet
 from dbdyno.fleet.carrier import Carrier
 from dbdyno.fleet.fleet_engine import FleetEngine
 from dbdyno.fleet.ray_carrier import RayCarrier
 from dbdyno.run.engine import Engine, EngineResult, find_engine
+from dbdyno.servers.kinds.local import LocalServer
+from dbdyno.servers.server import Address
+from dbdyno.servers.workspace import Workspace
 
-from .hosts import CPU_SHARE, cluster, network
+from .hosts import CPU_SHARE, Host, cluster, network
 
 ENGINES = (1, 25, 50, 100, 200)
 SECONDS = 20
+# Connections of a fleet on hosts, and seconds of its measurement.
+CONNECTIONS, SUM_S = 12, 10.0
+# What this program is told when it runs on a host of the cluster.
+ON_HOSTS = "sum-on-hosts"
 
 
 def plan(
-    connections: int, seconds: float, *, name: str = "oltp_read_write", index: int = 0, count: int = 1
+    connections: int, seconds: float, *, name: str = "oltp_read_write", count: int = 1
 ) -> dict[str, Any]:
     """A load on the null target, which answers at once."""
     return {
@@ -46,22 +58,38 @@ def plan(
         "load": {"connections": connections, "shape": "closed"},
         "phases": {"warmup_us": 500_000, "measure_us": round(seconds * 1e6)},
         "seed": 1,
-        "segment": {"index": index, "count": count},
+        "segment": {"index": 0, "count": count},
         "start": {"on-command": {"start_timeout_us": 60_000_000}},
     }
 
 
-def record_stream(count: int) -> list[bytes]:
-    """The records of one engine of a fleet of `count`, with latencies that differ as on a busy machine."""
+@contextmanager
+def mariadb() -> Iterator[Address]:
+    """A private server with the tables of `plan`."""
+    with tempfile.TemporaryDirectory(prefix="dbdyno-fleet-", dir="/var/tmp") as folder:
+        workspace = Workspace.open(Path(folder))
+        with closing(LocalServer(variant("recorded"), workspace, None)) as server:
+            server.start()
+            address = server.address()
+            prepare = {**plan(1, 1.0), "target": address.target()}
+            assert Engine().run("prepare", prepare, address.environment()).done
+            yield address
+
+
+def record_stream(address: Address, count: int) -> list[bytes]:
+    """The records of the first engine of a fleet of `count`, which has 64 connections to a server."""
     lines: list[bytes] = []
-    result = Engine().run("run", plan(64 * count, SECONDS, count=count), on_line=lines.append)
+    made = {**plan(64 * count, SECONDS, count=count), "target": address.target()}
+    result = Engine().run("run", made, address.environment(), on_line=lines.append)
     assert result.done, result.failure()
     return lines
 
 
-def merge_streams(count: int) -> dict[str, float]:
-    """CPU seconds of the merge per second of load, megabytes of memory, and bytes of records per second."""
-    lines = record_stream(count)
+def merge_streams(lines: Sequence[bytes], count: int) -> dict[str, float]:
+    """CPU seconds of the merge per second of load, megabytes of memory, and megabytes of records per second.
+
+    `lines` are the records of the first of `count` engines; the others have the same.
+    """
     process = subprocess.Popen(
         [find_engine(), "merge", *(f"host{number}" for number in range(count))],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -98,9 +126,13 @@ def merge_streams(count: int) -> dict[str, float]:
 
 
 def table_of_merge() -> str:
-    rows = [merge_streams(count) for count in ENGINES]
+    with mariadb() as address:
+        streams = [record_stream(address, count) for count in ENGINES]
+    rows = [merge_streams(lines, count) for count, lines in zip(ENGINES, streams, strict=True)]
     lines = [
         "## Fleets: the merge of records",
+        "",
+        f"Each engine's records are those of 64 connections to MariaDB, oltp_read_write, {SECONDS} s.",
         "",
         "| engines | records MB/s | CPU of the merge, of one core | of one core per engine | memory MB |",
         "|---:|---:|---:|---:|---:|",
@@ -154,7 +186,7 @@ def sum_on_hosts() -> int:
     rows = []
     for pins in (True, False):
         for engines in (1, 2, 3):
-            result, _ = _run(RayCarrier("auto", pins=pins), engines, 12, 10.0, "auto")
+            result, _ = _run(RayCarrier("auto", pins=pins), engines, CONNECTIONS, SUM_S, "auto")
             measured = result.end["phases"]["measure"] if result.end else {}
             rows.append(
                 {
@@ -163,40 +195,55 @@ def sum_on_hosts() -> int:
                     "tps": measured["events"] * 1e6 / (measured["end_us"] - measured["start_us"]),
                     "engine_s": sum(one["cpu_s"] for one in result.fleet),
                     "daemons_s": sum(one["daemons_cpu_s"] for one in result.fleet),
-                    "skew_ms": max(one["start_skew_us"] for one in result.fleet) / 1000,
                 }
             )
     print(json.dumps(rows))
     return 0
 
 
+def separate(hosts: Sequence[Host], connections: int, seconds: float) -> float:
+    """Transactions per second of engines that run at the same time, but know nothing of one another."""
+    share = plan(connections // len(hosts), seconds, name="oltp_point_select")
+    del share["start"]
+    processes = [
+        subprocess.Popen(host.argv(str(find_engine()), "run"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for host in hosts
+    ]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(share).encode() + b"\n")
+        process.stdin.close()
+    with ThreadPoolExecutor() as pool:
+        outputs = pool.map(lambda process: (process.stdout or io.BytesIO()).read(), processes)
+    ends = [json.loads(output.splitlines()[-1])["data"]["phases"]["measure"] for output in outputs]
+    for process in processes:
+        assert process.wait() == 0
+    return sum(float(one["events"] * 1e6 / (one["end_us"] - one["start_us"])) for one in ends)
+
+
 def table_of_sums() -> str:
     with network(3) as (*hosts, _server), cluster(hosts) as environment:
         for host in hosts:
             host.limit_cpu(CPU_SHARE)
-            host.move_all()
-        answer = hosts[0].run(
-            sys.executable,
-            "-m",
-            "benchmarks.fleet.scaling",
-            "sum-on-hosts",
-            environment=environment,
-            seconds=400,
-        )
+        command = [sys.executable, "-m", "benchmarks.fleet.scaling", ON_HOSTS]
+        answer = hosts[0].run(*command, environment=environment, seconds=400)
+        alone = {count: separate(hosts[:count], CONNECTIONS, SUM_S) for count in (1, 2, 3)}
     rows = json.loads(answer.stdout.splitlines()[-1])
-    one = {row["pins"]: row["tps"] for row in rows if row["engines"] == 1}
     lines = [
-        f"## Fleets: engines on hosts of {CPU_SHARE} CPUs, 12 connections to the null target",
+        f"## Fleets: engines on hosts of {CPU_SHARE} CPUs, {CONNECTIONS} connections to the null target",
         "",
-        "| engines | Ray's processes pinned away | transactions/s | of one engine "
-        "| CPU of the engines, s in 10 s | CPU of Ray's processes, s | last start, ms |",
-        "|---:|---|---:|---:|---:|---:|---:|",
+        "Separate engines have the same connections and hosts, and run at the same time, but are no fleet: "
+        "they show what the machine can do.",
+        "",
+        "| engines | Ray's processes pinned away | transactions/s | of so many separate engines "
+        "| CPU of the engines, s in 10 s | CPU of Ray's processes, s |",
+        "|---:|---|---:|---:|---:|---:|",
     ]
     for row in rows:
+        share = 100 * row["tps"] / alone[row["engines"]]
         lines.append(
-            f"| {row['engines']} | {'yes' if row['pins'] else 'no'} | {row['tps']:,.0f} | "
-            f"{row['tps'] / one[row['pins']]:.2f} | "
-            f"{row['engine_s']:.2f} | {row['daemons_s']:.2f} | {row['skew_ms']:.1f} |"
+            f"| {row['engines']} | {'yes' if row['pins'] else 'no'} | {row['tps']:,.0f} | {share:.1f} % | "
+            f"{row['engine_s']:.2f} | {row['daemons_s']:.2f} |"
         )
     return "\n".join(lines)
 
@@ -207,12 +254,14 @@ TABLES = {"merge": table_of_merge, "control": table_of_control, "sum": table_of_
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print the chosen tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fleet.scaling", description=__doc__)
-    parser.add_argument("what", nargs="*", choices=[*TABLES, "sum-on-hosts"], default=list(TABLES))
+    parser.add_argument("what", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)} (default: all)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the tables into results.md")
     options = parser.parse_args(arguments)
-    if "sum-on-hosts" in options.what:
+    if options.what == [ON_HOSTS]:
         return sum_on_hosts()
-    for name in options.what:
+    if unknown := set(options.what) - set(TABLES):
+        parser.error(f"there is no table {', '.join(sorted(unknown))}, but {', '.join(TABLES)}")
+    for name in options.what or TABLES:
         text = TABLES[name]()
         print(text, flush=True)
         if options.output:

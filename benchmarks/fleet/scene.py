@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from tests.conftest import SMALL, variant
 from tests.end_to_end.differential import DATABASE, PASSWORD, USER, give_account
@@ -29,7 +30,7 @@ tables = 1
 table_size = 2000
 
 [load]
-connections = [6]
+{load}
 duration = "{seconds}s"
 warmup = "0.5s"
 
@@ -59,27 +60,31 @@ class Scene:
     ) -> None:
         self.hosts, self.environment, self.folder, self._tables = hosts, environment, folder, tables
 
-    def write(self, *, blocks: int = 2, seconds: float = 3.0, per_host: int = 1) -> Path:
-        """Write the experiment file, and return its path."""
+    def write(
+        self, *, blocks: int = 2, seconds: float = 3.0, per_host: int = 1, load: str = "connections = [6]"
+    ) -> Path:
+        """Write the experiment file, and return its path. `load`: lines of its table `[load]`."""
         file = self.folder / "fleet.toml"
-        file.write_text(EXPERIMENT.format(blocks=blocks, seconds=seconds, per_host=per_host) + self._tables)
+        made = EXPERIMENT.format(blocks=blocks, seconds=seconds, per_host=per_host, load=load)
+        file.write_text(made + self._tables)
         return file
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, output: IO[str] | int = subprocess.PIPE) -> subprocess.Popen[str]:
         """Start dbdyno on the first host, which is part of the cluster."""
         return subprocess.Popen(
             self.hosts[0].argv(sys.executable, "-m", "dbdyno", *arguments),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
             text=True,
             env={**os.environ, **self.environment},
             process_group=0,
         )
 
-    def compare(self, *more: str) -> subprocess.Popen[str]:
+    def compare(self, *more: str, output: IO[str] | int = subprocess.PIPE) -> subprocess.Popen[str]:
         """Start the comparison of the file that `write` has written."""
+        file = str(self.folder / "fleet.toml")
         return self.start(
-            "compare", str(self.folder / "fleet.toml"), "--results", str(self.results), "--no-report", *more
+            "compare", file, "--results", str(self.results), "--no-report", *more, output=output
         )
 
     @property
@@ -89,7 +94,7 @@ class Scene:
 
     def engines(self) -> list[int]:
         """The processes of all engines."""
-        return [process for host in self.hosts for process in host.find("dbdyno-engine", "run")]
+        return [process for host in self.hosts[:-1] for process in host.find("dbdyno-engine", "run")]
 
 
 @contextmanager
