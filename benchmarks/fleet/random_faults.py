@@ -52,6 +52,9 @@ class RandomFault:
     hosts: tuple[int, ...] = (0, 1, 2)
     # Whether the engines of the trial must stop; otherwise it may also be complete.
     is_fatal: bool = True
+    # Seconds within which the engines of the trial stop. One that stands still when the others have ended may
+    # be waiting for transactions in flight, for which it has 10 s.
+    limit_s: float = STOP_S_MAX
     # Restores the host when the engines of the trial have ended.
     repair: Callable[[Scene, Host], None] = lambda _scene, _host: None
     # Whether dbdyno itself ends, and the run is then resumed.
@@ -134,7 +137,7 @@ def _reconnect(scene: Scene, host: Host) -> None:
 
 FAULTS = (
     RandomFault("`kill -9` of an engine", _signal(signal.SIGKILL, *ENGINE), 30),
-    RandomFault("an engine stands still", _signal(signal.SIGSTOP, *ENGINE), 10),
+    RandomFault("an engine stands still", _signal(signal.SIGSTOP, *ENGINE), 10, limit_s=STOP_S_MAX + 10.0),
     RandomFault("`kill -9` of an actor", _signal(signal.SIGKILL, *ACTOR), 30),
     RandomFault("a host is cut off", _cut, 8, (1, 2), repair=_reconnect),
     RandomFault(
@@ -145,7 +148,7 @@ FAULTS = (
         repair=lambda _scene, host: host.impair(),
     ),
     RandomFault("a clock jumps by up to 100 s", _step_clock, 8, (2,), is_fatal=False),
-    RandomFault("`kill -9` of a raylet", _signal(signal.SIGKILL, *RAYLET), 4, (1, 2), repair=restart_node),
+    RandomFault("`kill -9` of a raylet", _signal(signal.SIGKILL, *RAYLET), 2, (1, 2), repair=restart_node),
     RandomFault(
         "`kill -9` of dbdyno, then `--resume`", _signal(signal.SIGKILL, "dbdyno", "compare"), 4, (0,),
         is_driver=True,
@@ -203,7 +206,7 @@ def _inject(scene: Scene, engines: set[int], tally: Tally, draw: random.Random) 
             done.append((fault, host))
         time.sleep(draw.uniform(0.0, 0.2))
     hit = time.monotonic()
-    limit_s = STOP_S_MAX if any(fault.is_fatal for fault, _ in done) else SLOW_TRIAL_S
+    limit_s = max((fault.limit_s for fault, _ in done if fault.is_fatal), default=SLOW_TRIAL_S)
     while _any_run(engines) and time.monotonic() - hit < 2 * limit_s:
         time.sleep(0.02)
     stopped_s = time.monotonic() - hit

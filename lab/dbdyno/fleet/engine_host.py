@@ -97,22 +97,31 @@ class EngineHost:
             times.append((time.perf_counter() - began) * 1e6)
         return min(times)
 
-    def install(self, name: str, content: bytes) -> str:
-        """Write a program, unless this host has it, and return its path."""
-        folder = self._programs / hashlib.sha256(content).hexdigest()[:16]
-        path = folder / name
+    def find_program(self, name: str, digest: str) -> str | None:
+        """The path of a program that this host has already. `digest`: SHA-256 of its content, hexadecimal."""
+        path = self._program_path(name, digest)
         if not path.exists():
-            folder.mkdir(exist_ok=True)
-            # Several engines of a host may install it at the same time.
-            unfinished = folder / f"{name}.{os.getpid()}"
-            unfinished.write_bytes(content)
-            unfinished.chmod(0o700)
-            unfinished.rename(path)
-        os.utime(folder)
+            return None
+        with suppress(OSError):
+            os.utime(path.parent)
+        return str(path)
+
+    def install(self, name: str, content: bytes) -> str:
+        """Write a program, and return its path. Programs that nobody has used for days are removed."""
+        path = self._program_path(name, hashlib.sha256(content).hexdigest())
+        path.parent.mkdir(exist_ok=True)
+        # Several engines of a host may install it at the same time.
+        unfinished = path.with_name(f"{name}.{os.getpid()}")
+        unfinished.write_bytes(content)
+        unfinished.chmod(0o700)
+        unfinished.rename(path)
         for other in self._programs.iterdir():
             if time.time() - other.stat().st_mtime > UNUSED_S_MAX:
                 shutil.rmtree(other, ignore_errors=True)
         return str(path)
+
+    def _program_path(self, name: str, digest: str) -> Path:
+        return self._programs / digest[:16] / name
 
     def write_files(self, files: Mapping[str, bytes]) -> dict[str, str]:
         """Write files that only this user can read, in place of earlier ones; returns name -> path."""

@@ -12,6 +12,7 @@ segment. The load begins on all hosts at one instant, by their measured clocks.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import subprocess
@@ -180,8 +181,11 @@ class FleetEngine(Engine):
         if self._carrier.is_local:
             return [str(program)] * len(self._places)
         if program not in self._programs:
-            content = self._carrier.share(program.read_bytes())
-            self._programs[program] = self._call_all("install", program.name, content)
+            content = program.read_bytes()
+            paths = self._call_all("find_program", program.name, hashlib.sha256(content).hexdigest())
+            if None in paths:
+                paths = self._call_all("install", program.name, self._carrier.share(content))
+            self._programs[program] = paths
         return self._programs[program]
 
     def _call_all(self, method: str, *arguments: object) -> list[Any]:
