@@ -6,6 +6,7 @@ mod common;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
 
 use common::spawn;
 use dbdyno_metrics::spans::add_counts;
@@ -199,6 +200,17 @@ fn the_end_of_standard_input_stops_a_run() {
     assert_eq!(output.status.code(), Some(4));
     let Some(Record::End(end)) = records(&output).pop() else { panic!("no end") };
     assert_eq!(end.reason, EndReason::Abandoned);
+}
+
+#[test]
+fn without_a_reader_no_transaction_in_flight_is_waited_for() {
+    let mut plan = plan_with("start", json!({"on-command": {"start_timeout_us": 5_000_000}}));
+    plan["target"] = json!({"protocol": "null", "answer_us": 60_000_000});
+    let start = json!({"type": "start", "data": {"at_unix_us": 0}});
+    let began = Instant::now();
+    let output = run_engine("run", &format!("{plan}\n{start}\n"));
+    assert_eq!(output.status.code(), Some(4));
+    assert!(began.elapsed() < Duration::from_secs(5), "it waited {:?}", began.elapsed());
 }
 
 #[test]

@@ -44,9 +44,9 @@ impl<C: LoadConnector> Loader<'_, C> {
     pub(super) async fn cleanup_by_table(&self) -> StepResult {
         let mut connection = self.connect(&self.connector).await?;
         for table in 1..=self.schema.tables() {
-            self.report(LoadingStep::Dropping, self.schema.name(table));
+            self.report(LoadingStep::Dropping, self.schema.name(table))?;
             execute(&mut connection, &self.schema.drop_table(table)).await?;
-            self.report(LoadingStep::Dropped, self.schema.name(table));
+            self.report(LoadingStep::Dropped, self.schema.name(table))?;
         }
         connection.close().await;
         Ok(())

@@ -32,14 +32,14 @@ impl<C: LoadConnector> Loader<'_, C> {
         for table in 1..=schema.tables() {
             let name = schema.name(table);
             if missing.binary_search(&table).is_err() {
-                self.report(LoadingStep::Kept, name);
+                self.report(LoadingStep::Kept, name)?;
                 continue;
             }
             if existing.contains_key(&name) {
                 execute(connection, &schema.drop_table(table)).await?; // Has the mark of an unfinished load.
             }
             execute(connection, &schema.create(table)).await?;
-            self.report(LoadingStep::Created, name);
+            self.report(LoadingStep::Created, name)?;
         }
         Ok(missing)
     }
@@ -63,7 +63,7 @@ impl<C: LoadConnector> Loader<'_, C> {
             match existing.get(&name) {
                 Some(comment) if comment.starts_with(MARK) => {
                     execute(connection, &self.schema.drop_table(table)).await?;
-                    self.report(LoadingStep::Dropped, name);
+                    self.report(LoadingStep::Dropped, name)?;
                 }
                 Some(_) => self.warn_kept(&name),
                 None => {}

@@ -87,7 +87,7 @@ impl<C: LoadConnector> Loader<'_, C> {
             let needs_one_stream = needs_one_stream == "1";
             let has_rows = !fetch_rows(connection, &tables.any_row_sql(table)).await?.is_empty();
             match tables.state(table, &comment) {
-                TableState::Complete if has_rows => self.report(LoadingStep::Kept, name),
+                TableState::Complete if has_rows => self.report(LoadingStep::Kept, name)?,
                 TableState::Unmarked if has_rows => {
                     conflicts.push(format!("{name} contains rows that dbdyno did not load"));
                 }

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 use dbdyno_schema::Record;
 use dbdyno_schema::plan::{LoadingMethod, LoadingPart, Segment, SqlWorkload, Target};
-use dbdyno_schema::record::{Failure, Loaded, Loading, LoadingStep, LoadingWay};
+use dbdyno_schema::record::{EndReason, Failure, Loaded, Loading, LoadingStep, LoadingWay};
 use dbdyno_wire::bulk::BulkLoad;
 use dbdyno_wire::mysql::MysqlConnector;
 use dbdyno_wire::postgres::PostgresConnector;
@@ -282,7 +282,7 @@ impl<C: LoadConnector> Loader<'_, C> {
         loop {
             tokio::select! {
                 biased;
-                Some(progress) = received.recv() => self.handle_progress(progress, &**tables),
+                Some(progress) = received.recv() => self.handle_progress(progress, &**tables)?,
                 ended = streams.join_next() => match ended {
                     Some(stream) => stream.expect("a stream does not panic")?,
                     None => break,
@@ -296,7 +296,7 @@ impl<C: LoadConnector> Loader<'_, C> {
         connector.connect(0).await.map_err(|error| failure::from_connect_error(&error, &self.target, 0))
     }
 
-    fn handle_progress(&self, progress: Progress, tables: &impl Tables) {
+    fn handle_progress(&self, progress: Progress, tables: &impl Tables) -> StepResult {
         let (step, table) = match progress {
             Progress::Step(step, table) => (step, table),
             Progress::Stored(stored) => {
@@ -308,17 +308,23 @@ impl<C: LoadConnector> Loader<'_, C> {
                 (LoadingStep::Indexed, index.table)
             }
         };
-        self.report(step, tables.name(table));
+        self.report(step, tables.name(table))
     }
 
-    fn report(&self, step: LoadingStep, table: String) {
-        self.sink.borrow_mut().record(&Record::Loading(Loading {
+    /// Writes a record. Fails if nobody reads it: whoever wanted the tables has ended.
+    fn report(&self, step: LoadingStep, table: String) -> StepResult {
+        let record = Record::Loading(Loading {
             step,
             table,
             rows: self.totals.borrow().rows(),
             rows_planned: self.rows_planned.get(),
             at_us: self.began.elapsed().as_micros() as u64,
-        }));
+        });
+        if self.sink.borrow_mut().record(&record) {
+            return Ok(());
+        }
+        let text = "loading ended because nobody reads its records".to_owned();
+        Err((EndReason::Abandoned, Failure { text, ..Failure::default() }))
     }
 
     fn report_loaded(&self, loaded: Loaded) {
