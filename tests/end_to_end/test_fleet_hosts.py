@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from benchmarks.fleet.faults import FAULTS, Fault, check_sum, observe, scene
@@ -54,3 +57,53 @@ def test_the_experiment_goes_on_with_the_hosts_that_are_left(made: Scene) -> Non
     assert outcome.problems == []
     assert outcome.exit_code == 0
     assert "was lost" in outcome.seen
+
+
+# Runs on the first host: a plan that names a file, on three engines that are placed anew each time.
+RUN_TWICE = """
+import json, os, sys
+from contextlib import closing
+from dbdyno.experiment.fleet import Fleet
+from dbdyno.fleet.fleet_engine import FleetEngine
+from dbdyno.fleet.ray_carrier import RayCarrier
+plan = json.load(sys.stdin)
+for _ in range(2):
+    carrier = RayCarrier("auto")
+    with closing(FleetEngine(Fleet(engines=3, address="auto"), carrier=carrier)) as engine:
+        result = engine.run("run", plan)
+        places = carrier.place(3, 1)
+        cpus = [place.call("pin").result(10) for place in places]
+    print(json.dumps({"failure": result.failure(), "plan": (result.hello or {}).get("plan"), "cpus": cpus}))
+"""
+
+
+def test_hosts_get_files_and_keep_a_cpu_for_ray_each_time(made: Scene, tmp_path: Path) -> None:
+    names = tmp_path / "names.csv"
+    names.write_text("name\nanna\nberta\n")
+    parameter = {"csv": {"from": {"path": str(names)}, "column": "name"}}
+    plan = {
+        "schema": 1,
+        "target": {"protocol": "null"},
+        "workload": {
+            "name": "sql",
+            "sql": {
+                "parameters": {"name": parameter},
+                "transactions": [{"statements": [{"sql": "SELECT * FROM t WHERE name = :name"}]}],
+            },
+        },
+        "load": {"connections": 6, "shape": "closed"},
+        "phases": {"warmup_us": 0, "measure_us": 500_000},
+        "seed": 1,
+        "start": {"on-command": {"start_timeout_us": 20_000_000}},
+    }
+    answer = made.hosts[0].run(
+        sys.executable, "-c", RUN_TWICE, environment=made.environment, stdin=json.dumps(plan)
+    )
+    runs = [json.loads(line) for line in answer.stdout.splitlines()]
+    assert [one["failure"] for one in runs] == ["", ""], answer.stderr
+    count = len(os.sched_getaffinity(0))
+    for one in runs:
+        assert one["plan"]["workload"]["sql"]["parameters"]["name"]["csv"]["from"] == {"path": str(names)}
+        for cpus in one["cpus"]:
+            assert len(cpus["daemons"]) == 1
+            assert len({*cpus["daemons"], *cpus["engines"]}) == count

@@ -407,7 +407,8 @@ SENTENCES: dict[str, tuple[Making, list[str]]] = {
         ),
         [
             "a and a-again are identical, but differ here: 8.0 times the throughput (95 % interval 8.0 to "
-            "8.1 times), oltp_read_write at 10 connections; 8 blocks. Caveat: identical variants differ (R05).",
+            "8.1 times), oltp_read_write at 10 connections; 8 blocks. Caveat: identical variants differ "
+            "(R05).",
         ],
     ),
     "two decimals at most": (

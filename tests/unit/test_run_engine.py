@@ -16,7 +16,7 @@ from dbdyno.binary import EngineProblem
 from dbdyno.run import engine as engines
 from dbdyno.run.engine import Engine, EngineResult, SlicedRun, find_engine
 from dbdyno.run.trial import describe_failure
-from dbdyno.servers.server import Server
+from dbdyno.servers.server import Server, ServerProblem
 
 PLAN = {
     "workload": {"name": "oltp_read_only"},
@@ -227,3 +227,28 @@ def test_a_connection_without_a_local_port_or_file_is_no_failure_of_the_server(
     # The server is not asked.
     failure = describe_failure(result, cast("Server", None))
     assert failure == {"reason": text, "failed_by": failed_by}
+
+
+class Answering:
+    """A server that answers dbdyno, or does not."""
+
+    def __init__(self, answers: bool) -> None:
+        self._answers = answers
+
+    def query(self, _statement: str) -> list[Any]:
+        if not self._answers:
+            raise ServerProblem("connection refused")
+        return []
+
+
+@pytest.mark.parametrize(
+    ("is_of_fleet", "answers", "failed_by"),
+    [(False, True, "server"), (True, True, "harness"), (True, False, "server")],
+)
+def test_the_network_of_one_host_is_no_failure_of_the_server(
+    is_of_fleet: bool, answers: bool, failed_by: str
+) -> None:
+    end = {"reason": "connection-lost", "failure": {"code": None, "text": "no answer"}}
+    result = EngineResult(3, None, end, "", is_of_fleet=is_of_fleet)
+    failure = describe_failure(result, cast("Server", Answering(answers)))
+    assert failure == {"reason": "no answer", "failed_by": failed_by}

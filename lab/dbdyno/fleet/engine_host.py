@@ -74,7 +74,7 @@ class EngineHost:
             "machine": platform.machine(),
             "python": platform.python_version(),
             "ray": getattr(ray, "__version__", None),
-            "cpus": len(os.sched_getaffinity(0)),
+            "cpus": len(self._host_cpus()),
             "open_files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
             "process": os.getpid(),
         }
@@ -140,14 +140,32 @@ class EngineHost:
         """Keep a CPU for the processes that belong to Ray, and give the others to engines; with one CPU they
         share it. Returns both sets.
         """
-        cpus = sorted(os.sched_getaffinity(0))
+        cpus = self._host_cpus()
         if len(cpus) < 2:
             return {"daemons": cpus, "engines": cpus}
         for process in _relatives():
-            with suppress(OSError):
-                os.sched_setaffinity(process, {cpus[0]})
+            _set_cpus(process, cpus[:1])
         self._cpus = set(cpus[1:])
         return {"daemons": cpus[:1], "engines": cpus[1:]}
+
+    def unpin(self) -> None:
+        """Give all processes all CPUs again."""
+        self._cpus = None
+        for process in _relatives():
+            _set_cpus(process, self._host_cpus())
+
+    def _host_cpus(self) -> list[int]:
+        """The CPUs that Ray was started on. Its processes inherit the raylet's CPUs, which `pin` changes, so
+        the first call for a raylet notes them in a file.
+        """
+        # The number of a process begins the name: the file is removed when that process has ended.
+        note = self._folder.parent / f"{os.getppid()}-cpus"
+        with suppress(OSError, ValueError):
+            return [int(cpu) for cpu in note.read_text().split()]
+        cpus = sorted(os.sched_getaffinity(0))
+        with suppress(OSError):
+            note.write_text(" ".join(map(str, cpus)))
+        return cpus
 
     @staticmethod
     def daemon_cpu_s() -> float:
@@ -170,7 +188,7 @@ class EngineHost:
             process_group=0,
         )
         if chosen:
-            os.sched_setaffinity(process.pid, chosen)
+            _set_cpus(process.pid, chosen)
         with self._lock:
             self._process, self._lines, self._stderr = process, queue.SimpleQueue(), ""
             self._read_at = time.monotonic()
@@ -252,7 +270,9 @@ class EngineHost:
     def _keep_lines(process: subprocess.Popen[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
         assert process.stdout is not None, "standard output is a pipe"
         for line in process.stdout:
-            lines.put(line)
+            # A process that was killed may have written a part of a line.
+            if line.endswith(b"\n"):
+                lines.put(line)
         lines.put(None)
 
     def _keep_errors(self, process: subprocess.Popen[bytes]) -> None:
@@ -280,6 +300,8 @@ def _own_folder() -> Path:
     for folder in base.iterdir():
         process = folder.name.partition("-")[0]
         if process.isdecimal() and not Path(f"/proc/{process}").exists():
+            with suppress(OSError):
+                folder.unlink()
             shutil.rmtree(folder, ignore_errors=True)
     return base
 
@@ -294,6 +316,14 @@ def _relatives() -> list[int]:
         if entry.name.isdigit() and _parent(int(entry.name)) == raylet:
             processes.append(int(entry.name))
     return processes
+
+
+def _set_cpus(process: int, cpus: Iterable[int]) -> None:
+    """Let all threads of a process run on these CPUs only."""
+    with suppress(OSError):
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            with suppress(OSError):
+                os.sched_setaffinity(int(thread.name), cpus)
 
 
 def _command_line(process: int) -> bytes:

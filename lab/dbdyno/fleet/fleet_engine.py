@@ -30,7 +30,7 @@ from dbdyno.experiment.fleet import Fleet
 from dbdyno.experiment.model import Experiment
 from dbdyno.fleet.carrier import Carrier, Place, wait_for
 from dbdyno.fleet.carriers import open_carrier
-from dbdyno.fleet.clocks import Clock, measure_clocks
+from dbdyno.fleet.clocks import measure_clocks
 from dbdyno.fleet.plan_files import name_on_host, read_files, replace_paths
 from dbdyno.fleet.streams import Streams
 from dbdyno.problem import Problem
@@ -50,6 +50,9 @@ from dbdyno.run.engine_process import STOP_S_MAX, Limits, Reader
 START_AHEAD_S = 0.25
 # Maximum seconds to send a program or files to a host, and to start an engine.
 SEND_S_MAX = 60.0
+# Microseconds for which an engine waits for its start: another one may read large tables first. Engines that
+# nobody reads any more are killed by their hosts.
+START_TIMEOUT_US = 24 * 3_600_000_000
 # Workloads whose tables may refer to each other, or that a script loads.
 _LOADED_BY_ONE = frozenset({"sql", "lua"})
 _LOG = logging.getLogger(__name__)
@@ -117,14 +120,13 @@ class FleetEngine(Engine):
 
     def _run(self, request: Request, reader: _FleetReader) -> EngineResult:
         places = self._places
-        clocks = measure_clocks(places)
         daemons_s = self._call_all("daemon_cpu_s")
-        self._start_engines(request)
+        sources = self._start_engines(request)
         with self._start_merger() as merger:
             assert merger.stdin is not None, "standard input is a pipe"
             append = [request.open_lines(index) for index in range(len(places))]
-            streams = Streams(places, clocks, merger.stdin, append, drain_s(request.plan))
-            reader.places, reader.clocks = places, clocks
+            streams = Streams(places, merger.stdin, append, sources, drain_s(request.plan))
+            reader.streams = streams
             streams.start()
             try:
                 reader.read(merger, time_limits(request.command, request.plan))
@@ -139,27 +141,35 @@ class FleetEngine(Engine):
                     streams.stop()
                     streams.join(STOP_S_MAX)
                 merger.kill()
-        if streams.problem is not None:
+        # The merged records end with the failure of the first engine that has one. The others were stopped
+        # because of it, and may not have written their last records.
+        if streams.problem is not None and reader.end is None:
             raise streams.problem
-        result = EngineResult(merger.returncode, reader.hello, reader.end, reader.stderr)
+        result = EngineResult(merger.returncode, reader.hello, reader.end, reader.stderr, is_of_fleet=True)
         if not result.done or request.command != "run":
             return result
         used_s = [
             after - before for before, after in zip(daemons_s, self._call_all("daemon_cpu_s"), strict=True)
         ]
-        return replace(result, fleet=_facts(places, clocks, streams, reader.start_us, used_s))
+        return replace(result, fleet=_facts(places, streams, reader.start_us, used_s))
 
-    def start_load(self, places: Sequence[Place], clocks: Sequence[Clock]) -> float:
-        """Start the load of all engines at one instant, and return it in microseconds since 1970."""
-        slowest_us = max(clock.round_trip_us for clock in clocks)
+    def start_load(self, streams: Streams) -> float:
+        """Start the load of all engines at one instant, and return it in microseconds since 1970. Raises
+        EngineLost.
+        """
+        # Not earlier: connecting may take minutes, in which a clock may change.
+        streams.clocks = measure_clocks(self._places)
+        slowest_us = max(clock.round_trip_us for clock in streams.clocks)
         at_us = time.time_ns() / 1000.0 + START_AHEAD_S * 1e6 + 4.0 * slowest_us
-        for place, clock in zip(places, clocks, strict=True):
+        for place, clock in zip(self._places, streams.clocks, strict=True):
             command = {"type": "start", "data": {"at_unix_us": round(at_us + clock.offset_us)}}
             place.call("send", json.dumps(command).encode() + b"\n")
         return at_us
 
-    def _start_engines(self, request: Request) -> None:
-        """Send every engine its segment of the plan."""
+    def _start_engines(self, request: Request) -> list[dict[str, str]]:
+        """Send every engine its segment of the plan. Returns, for each, the path of a file on its host -> its
+        path on this machine.
+        """
         places, local, plan = self._places, self._carrier.is_local, request.plan
         programs = self._install(find_binary(plan, self.binary))
         files = {} if local else read_files(plan)
@@ -170,11 +180,14 @@ class FleetEngine(Engine):
         for index, place in enumerate(places):
             own = replace_paths(plan, partial(_path_on_host, paths[index]))
             own["segment"] = {"index": index, "count": len(places)}
+            if "start" in own:
+                own["start"] = {"on-command": {"start_timeout_us": START_TIMEOUT_US}}
             line = json.dumps(own, allow_nan=False).encode() + b"\n"
             argv, environment = [programs[index], request.command], dict(request.environment)
             starting.append(place.call("start", argv, line, environment, cpus))
         for place, future in zip(places, starting, strict=True):
             wait_for(place, future, SEND_S_MAX)
+        return [{of_host[name_on_host(path)]: path for path in files} for of_host in paths]
 
     def _install(self, program: Path) -> list[str]:
         """The path of a program at each place."""
@@ -215,14 +228,14 @@ class _FleetReader(Reader):
     def __init__(self, engine: FleetEngine, waits_for_start: bool, **listeners: Any) -> None:
         super().__init__(waits_for_start, **listeners)
         self._engine = engine
-        self.places: Sequence[Place] = ()
-        self.clocks: Sequence[Clock] = ()
+        self.streams: Streams | None = None
         # The instant of the start in microseconds since 1970.
         self.start_us = 0.0
 
     def start(self, process: subprocess.Popen[bytes]) -> None:  # noqa: ARG002 — the merger needs no start.
         """Start the load of all engines."""
-        self.start_us = self._engine.start_load(self.places, self.clocks)
+        assert self.streams is not None, "records come from streams"
+        self.start_us = self._engine.start_load(self.streams)
 
 
 def _with_part(request: Request, part: str) -> Request:
@@ -238,15 +251,11 @@ def _path_on_host(paths: Mapping[str, str], path: str) -> str:
 
 
 def _facts(
-    places: Sequence[Place],
-    clocks: Sequence[Clock],
-    streams: Streams,
-    start_us: float,
-    daemons_s: Sequence[float],
+    places: Sequence[Place], streams: Streams, start_us: float, daemons_s: Sequence[float]
 ) -> list[EngineFacts]:
     """What is known about each engine of a run that ended as planned."""
     facts: list[EngineFacts] = []
-    for index, (place, clock) in enumerate(zip(places, clocks, strict=True)):
+    for index, (place, clock) in enumerate(zip(places, streams.clocks, strict=True)):
         measured = streams.ends[index]["phases"].get("measure", {})
         events = int(measured.get("events", 0))
         facts.append(

@@ -160,8 +160,7 @@ class RayCarrier(Carrier):
         """The place with the address of its host. `number` counts the engines of a host."""
         try:
             node = future.result(ACTOR_S_MAX)["node"]
-            if self._pins:
-                place.call("pin").result(ACTOR_S_MAX)
+            place.call("pin" if self._pins else "unpin").result(ACTOR_S_MAX)
         except TimeoutError:
             raise _NotPlaced(f"{place.name} did not start within {ACTOR_S_MAX:g} s") from None
         except Exception as error:

@@ -12,7 +12,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from typing import IO, Any
@@ -24,11 +24,11 @@ from dbdyno.problem import ExitCode, Problem
 
 # Seconds that `read` waits for a record, and after which a place that has not answered is lost.
 READ_S, LOST_S = 0.5, 3.0
-# Seconds within which an engine under load has written a record, unless it stands still.
+# Seconds within which an engine under load has written a record, unless it hangs.
 WRITES_S = 1.5
 # Maximum seconds until the answers of places that stop.
 STOP_S_MAX = 4.0
-_PHASE, _END = b'{"type":"phase"', b'{"type":"end"'
+_HELLO, _PHASE, _END = b'{"type":"hello"', b'{"type":"phase"', b'{"type":"end"'
 _LOG = logging.getLogger(__name__)
 
 
@@ -38,16 +38,19 @@ class Streams:
     def __init__(
         self,
         places: Sequence[Place],
-        clocks: Sequence[Clock],
         merger: IO[bytes],
         append: Sequence[Callable[[bytes], None]],
+        sources: Sequence[Mapping[str, str]],
         drain_s: float,
     ) -> None:
         """`merger` is the input of `dbdyno-engine merge`; `append` keeps the lines of each engine, which
-        waits up to `drain_s` for transactions in flight at the end.
+        waits up to `drain_s` for transactions in flight at the end. `sources` is, for each engine, the path
+        of a file on its host -> the path on this machine.
         """
-        self._drain_s = drain_s
-        self._places, self._clocks, self._merger, self._append = places, clocks, merger, append
+        self._sources, self._drain_s = sources, drain_s
+        self._places, self._merger, self._append = places, merger, append
+        # The clock of each place, measured before the load begins.
+        self.clocks: Sequence[Clock] = ()
         # Why the run has no result; None if every engine answered.
         self.problem: Problem | None = None
         # Microseconds since 1970 by this machine's clock at which the load began on each engine.
@@ -102,11 +105,12 @@ class Streams:
             self._require_records(now)
 
     def _require_records(self, now: float) -> None:
-        """Raise EngineLost if an engine stands still under load, when each writes several records a second,
+        """Raise EngineLost if an engine hangs under load, when each writes several records a second,
         or does not end after it has waited for transactions in flight.
         """
+        # The engines begin together, so all are under load when one is.
         running = [index for index in self._wrote if index not in self.ends]
-        if len(self.starts_us) < len(self._places) or not running:
+        if not self.starts_us or not running:
             return
         index = min(running, key=lambda one: self._wrote[one])
         others_write = not self.ends and now - max(self._wrote.values()) < WRITES_S
@@ -131,12 +135,16 @@ class Streams:
     def _note(self, index: int, line: bytes) -> bytes:
         """Keep a line, and what the fleet needs of it. Returns it with times of this machine's clock."""
         self._append[index](line)
-        if line.startswith(_END):
+        if line.startswith(_HELLO):
+            # The plans are equal but for the paths of their files.
+            for path, source in self._sources[index].items():
+                line = line.replace(_quote(path), _quote(source))
+        elif line.startswith(_END):
             self.ends[index] = json.loads(line)["data"]
         elif line.startswith(_PHASE):
             record = json.loads(line)
             phase = record["data"]
-            phase["at_unix_us"] = round(phase["at_unix_us"] - self._clocks[index].offset_us)
+            phase["at_unix_us"] = round(phase["at_unix_us"] - self.clocks[index].offset_us)
             self.starts_us.setdefault(index, phase["at_unix_us"] - phase["at_us"])
             return json.dumps(record).encode() + b"\n"
         return line
@@ -146,3 +154,8 @@ class Streams:
         with suppress(BrokenPipeError, ValueError):
             self._merger.writelines(b"%d " % index + line for line in lines)
             self._merger.flush()
+
+
+def _quote(text: str) -> bytes:
+    """A text in JSON, as an engine writes it."""
+    return json.dumps(text, ensure_ascii=False).encode()

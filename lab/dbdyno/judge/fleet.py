@@ -28,6 +28,8 @@ class _Worst:
 
     value: float
     name: str
+    # What a latency is compared with.
+    others: str = ""
 
 
 def fleet(trials: Sequence[MeasuredTrial], engines: Mapping[int, Engines]) -> Iterator[Finding]:
@@ -66,12 +68,13 @@ def _slow(variant: str, engines: Mapping[int, Engines]) -> Iterator[Finding]:
         name = max(means, key=lambda one: means[one])
         middle = median(means.values()) if len(means) > 2 else min(means.values())
         if means[name] > max(SLOW * middle, middle + SLOW_US):
-            slow[index] = _Worst(means[name] / middle, name)
+            others = compose("the median of all") if len(means) > 2 else compose("that of the other")
+            slow[index] = _Worst(means[name] / middle, name, others)
     # One trial may have been disturbed; a slow client is slow in most of them.
     if 2 * len(slow) > len(engines):
         text = mark(
             "in {count} of {variant} one load generator was slower than the others: the mean latency of "
-            "{name} was {value:.2f} times the median of all"
+            "{name} was {value:.2f} times {others}"
         )
         fix = compose("Look at that host's CPU time and its way to the server, or leave it out of the fleet")
         yield _finding(variant, slow, "latency_ratio", text, fix)

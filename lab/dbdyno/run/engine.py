@@ -100,6 +100,8 @@ class EngineResult:
     stderr: str
     # What is known about each engine of a fleet; empty if one engine has run.
     fleet: Sequence[EngineFacts] = ()
+    # Whether the engines of a fleet have run, also without a result.
+    is_of_fleet: bool = False
 
     @property
     def done(self) -> bool:

@@ -31,10 +31,9 @@ from dbdyno.store.warmup_trial import derived_warmup_s
 from dbdyno.store.workers import chosen_workers
 
 # Reasons why an engine run ended that count as a failure of the server: it refused or lost connections,
-# returned an error that is not retried, or did not answer.
-SERVER_FAILURES = frozenset(
-    {"connect-failed", "connection-lost", "server-error", "forced-shutdown", "queue-full"}
-)
+# returned an error that is not retried, or did not answer. The network may also fail the first two.
+CONNECTION_FAILURES = frozenset({"connect-failed", "connection-lost"})
+SERVER_FAILURES = CONNECTION_FAILURES | {"server-error", "forced-shutdown", "queue-full"}
 # The class of the server errors that are caused by the workload's own keys.
 DUPLICATE_KEY = "duplicate-key"
 
@@ -178,8 +177,12 @@ def describe_failure(result: EngineResult, server: Server) -> dict[str, str]:
         is_by_server = bool(unreachable_reason(server))
     else:
         failure = result.end.get("failure") or {}
-        is_by_server = result.end["reason"] in SERVER_FAILURES and failure.get("class") != DUPLICATE_KEY
-        if result.end["reason"] == "script-error":
+        reason = result.end["reason"]
+        is_by_server = reason in SERVER_FAILURES and failure.get("class") != DUPLICATE_KEY
+        if result.is_of_fleet and reason in CONNECTION_FAILURES:
+            # The network of one host may be the cause.
+            is_by_server = bool(unreachable_reason(server))
+        if reason == "script-error":
             # A script reports a refused connection, but not a lost server.
             is_by_server = failure.get("class") == "refused" or bool(unreachable_reason(server))
         numbers = _OS_ERROR.findall(str(failure.get("text", "")))
