@@ -90,7 +90,7 @@ def _cut(scene: Scene) -> None:
 ENGINE, ACTOR, RAYLET = ("dbdyno-engine", "run"), ("ray::EngineHost",), ("raylet/raylet", "--")
 FAULTS = (
     Fault("`kill -9` of an engine", _kill(2, *ENGINE)),
-    Fault("an engine stands still (SIGSTOP)", _kill(2, *ENGINE, number=signal.SIGSTOP)),
+    Fault("an engine hangs (SIGSTOP)", _kill(2, *ENGINE, number=signal.SIGSTOP)),
     Fault("`kill -9` of an actor", _kill(2, *ACTOR)),
     Fault("`kill -9` of dbdyno, then `--resume`", _kill(0, "dbdyno", "compare"), is_driver=True),
     Fault("`kill -9` of a raylet; the other hosts have room", _kill(2, *RAYLET), 2, _restart_third),

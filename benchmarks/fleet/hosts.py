@@ -68,11 +68,16 @@ class Host:
         return ["sh", "-c", f'echo $$ >{self._cgroup / "cgroup.procs"}; exec "$@"', "sh", *enter]
 
     def run(
-        self, *command: str, environment: Mapping[str, str] | None = None, seconds: float = 120.0
+        self,
+        *command: str,
+        environment: Mapping[str, str] | None = None,
+        seconds: float = 120.0,
+        stdin: str = "",
     ) -> subprocess.CompletedProcess[str]:
         """Run a command on this host."""
         return subprocess.run(
             self.argv(*command),
+            input=stdin,
             capture_output=True,
             text=True,
             check=False,

@@ -52,7 +52,7 @@ class RandomFault:
     hosts: tuple[int, ...] = (0, 1, 2)
     # Whether the engines of the trial must stop; otherwise it may also be complete.
     is_fatal: bool = True
-    # Seconds within which the engines of the trial stop. One that stands still when the others have ended may
+    # Seconds within which the engines of the trial stop. One that hangs when the others have ended may
     # be waiting for transactions in flight, for which it has 10 s.
     limit_s: float = STOP_S_MAX
     # Restores the host when the engines of the trial have ended.
@@ -137,7 +137,7 @@ def _reconnect(scene: Scene, host: Host) -> None:
 
 FAULTS = (
     RandomFault("`kill -9` of an engine", _signal(signal.SIGKILL, *ENGINE), 30),
-    RandomFault("an engine stands still", _signal(signal.SIGSTOP, *ENGINE), 10, limit_s=STOP_S_MAX + 10.0),
+    RandomFault("an engine hangs (SIGSTOP)", _signal(signal.SIGSTOP, *ENGINE), 10, limit_s=STOP_S_MAX + 10.0),
     RandomFault("`kill -9` of an actor", _signal(signal.SIGKILL, *ACTOR), 30),
     RandomFault("a host is cut off", _cut, 8, (1, 2), repair=_reconnect),
     RandomFault(
