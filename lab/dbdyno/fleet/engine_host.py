@@ -158,11 +158,13 @@ class EngineHost:
         """The CPUs that Ray was started on. Its processes inherit the raylet's CPUs, which `pin` changes, so
         the first call for a raylet notes them in a file.
         """
+        cpus, raylet = sorted(os.sched_getaffinity(0)), _raylet()
+        if raylet is None:
+            return cpus
         # The number of a process begins the name: the file is removed when that process has ended.
-        note = self._folder.parent / f"{os.getppid()}-cpus"
+        note = self._folder.parent / f"{raylet}-cpus"
         with suppress(OSError, ValueError):
             return [int(cpu) for cpu in note.read_text().split()]
-        cpus = sorted(os.sched_getaffinity(0))
         with suppress(OSError):
             note.write_text(" ".join(map(str, cpus)))
         return cpus
@@ -306,10 +308,16 @@ def _own_folder() -> Path:
     return base
 
 
+def _raylet() -> int | None:
+    """The process of Ray that started this one; None if it is not part of Ray."""
+    parent = os.getppid()
+    return parent if b"raylet" in _command_line(parent) else None
+
+
 def _relatives() -> list[int]:
     """The ids of this process, the raylet that started it, and the raylet's other children."""
-    raylet = os.getppid()
-    if b"raylet" not in _command_line(raylet):
+    raylet = _raylet()
+    if raylet is None:
         return [os.getpid()]
     processes = [raylet]
     for entry in Path("/proc").iterdir():
