@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -18,6 +20,7 @@ import pytest
 
 from dbdyno.experiment.fleet import Fleet
 from dbdyno.fleet.carrier import EngineLost
+from dbdyno.fleet.engine_host import EngineHost
 from dbdyno.fleet.fleet_engine import FleetEngine
 from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.servers.kinds.local import LocalServer
@@ -217,3 +220,27 @@ def test_rows_that_engines_insert_do_not_collide(fleet: FleetEngine, mariadb: Lo
         assert events <= rows <= events + 5
     finally:
         mariadb.query("DROP TABLE dbdyno.unique_numbers")
+
+
+def test_an_engine_that_hangs_without_its_process_is_killed_by_the_next_one() -> None:
+    """The process that watches the engine is killed, and the engine notices neither this nor signals."""
+    engine = (
+        "import signal, time; signal.signal(signal.SIGHUP, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+    )
+    script = (
+        "import sys, time\n"
+        "from dbdyno.fleet.engine_host import EngineHost\n"
+        "host = EngineHost()\n"
+        f"host.start([sys.executable, '-c', {engine!r}], b'', {{}}, None)\n"
+        "host.read(10.0)\n"
+        "print('started', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as host:
+        assert host.stdout is not None
+        assert host.stdout.readline() == b"started\n"
+        (left,) = psutil.Process(host.pid).children()
+        host.kill()
+    assert left.is_running()
+    EngineHost().close()
+    assert psutil.wait_procs([left], 5.0) == ([left], [])

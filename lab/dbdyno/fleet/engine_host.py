@@ -34,6 +34,8 @@ STDERR_MAX, READ_BYTES_MAX = 20_000, 8 << 20
 UNUSED_S_MAX = 7 * 86_400.0
 _CHECK_S = 0.25
 _TICK = b'{"type":"tick"'
+# The file with the number of the engine's process and its program.
+_ENGINE = "engine"
 
 
 class Batch(NamedTuple):
@@ -189,6 +191,7 @@ class EngineHost:
             env={**os.environ, **environment},
             process_group=0,
         )
+        (self._folder / _ENGINE).write_text(f"{process.pid} {command[0]}")
         if chosen:
             _set_cpus(process.pid, chosen)
         with self._lock:
@@ -291,7 +294,9 @@ class EngineHost:
 
 
 def _own_folder() -> Path:
-    """The folder of this user for programs and files of engines, without those of ended processes."""
+    """The folder of this user for programs and files of engines, without those of ended processes, whose
+    engines are killed.
+    """
     base = Path(tempfile.gettempdir()) / f"dbdyno-fleet-{os.geteuid()}"
     with suppress(FileExistsError):
         base.mkdir(mode=0o700)
@@ -302,10 +307,19 @@ def _own_folder() -> Path:
     for folder in base.iterdir():
         process = folder.name.partition("-")[0]
         if process.isdecimal() and not Path(f"/proc/{process}").exists():
+            _kill_left_engine(folder)
             with suppress(OSError):
                 folder.unlink()
             shutil.rmtree(folder, ignore_errors=True)
     return base
+
+
+def _kill_left_engine(folder: Path) -> None:
+    """Kill the engine of a process that has ended. It ends by itself, unless it hangs."""
+    with suppress(OSError, ValueError):
+        process, _, program = (folder / _ENGINE).read_text().partition(" ")
+        if program.encode() in _command_line(int(process)):
+            os.killpg(int(process), signal.SIGKILL)
 
 
 def _raylet() -> int | None:
