@@ -53,7 +53,7 @@ class RandomFault:
     # Whether the engines of the trial must stop; otherwise it may also be complete.
     is_fatal: bool = True
     # Seconds within which the engines of the trial stop. One that hangs when the others have ended may
-    # be waiting for transactions in flight, for which it has 10 s.
+    # be waiting for transactions in flight, for which it has 10 s; then it is killed.
     limit_s: float = STOP_S_MAX
     # Restores the host when the engines of the trial have ended.
     repair: Callable[[Scene, Host], None] = lambda _scene, _host: None
@@ -85,7 +85,8 @@ class Tally:
         ]
         for fault in FAULTS:
             if times := self.faults[fault.name]:
-                slowest = f"{self.slowest_s[fault.name]:.1f} s" if fault.is_fatal else "the load may go on"
+                slowest_s = self.slowest_s.get(fault.name, 0.0)
+                slowest = f"{slowest_s:.1f} s" if fault.is_fatal else "the load may go on"
                 lines.append(f"| {fault.name} | {times} | {slowest} |")
         lines.append("")
         lines.append(
@@ -137,7 +138,7 @@ def _reconnect(scene: Scene, host: Host) -> None:
 
 FAULTS = (
     RandomFault("`kill -9` of an engine", _signal(signal.SIGKILL, *ENGINE), 30),
-    RandomFault("an engine hangs (SIGSTOP)", _signal(signal.SIGSTOP, *ENGINE), 10, limit_s=STOP_S_MAX + 10.0),
+    RandomFault("an engine hangs (SIGSTOP)", _signal(signal.SIGSTOP, *ENGINE), 10, limit_s=STOP_S_MAX + 12.0),
     RandomFault("`kill -9` of an actor", _signal(signal.SIGKILL, *ACTOR), 30),
     RandomFault("a host is cut off", _cut, 8, (1, 2), repair=_reconnect),
     RandomFault(
@@ -215,7 +216,8 @@ def _inject(scene: Scene, engines: set[int], tally: Tally, draw: random.Random) 
         tally.complain(f"{names}: engines ran for {stopped_s:.1f} s after it")
     for fault, host in done:
         tally.faults[fault.name] += 1
-        tally.slowest_s[fault.name] = max(stopped_s, tally.slowest_s.get(fault.name, 0.0))
+        if fault.limit_s == limit_s:
+            tally.slowest_s[fault.name] = max(stopped_s, tally.slowest_s.get(fault.name, 0.0))
         fault.repair(scene, host)
     return any(fault.is_driver for fault, _ in done)
 
