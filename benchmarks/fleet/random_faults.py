@@ -70,6 +70,8 @@ class Tally:
     slowest_s: dict[str, float] = field(default_factory=dict)
     trials: int = 0
     lost: Counter[str] = field(default_factory=Counter)
+    # The runs that are counted.
+    runs: set[Path] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
 
     def complain(self, problem: str) -> None:
@@ -140,7 +142,7 @@ FAULTS = (
     RandomFault("`kill -9` of an engine", _signal(signal.SIGKILL, *ENGINE), 30),
     RandomFault("an engine hangs (SIGSTOP)", _signal(signal.SIGSTOP, *ENGINE), 10, limit_s=STOP_S_MAX + 12.0),
     RandomFault("`kill -9` of an actor", _signal(signal.SIGKILL, *ACTOR), 30),
-    RandomFault("a host is cut off", _cut, 8, (1, 2), repair=_reconnect),
+    RandomFault("a host is cut off", _cut, 8, (1, 2), repair=restart_node),
     RandomFault(
         "a host is cut off for 0.1 to 2 s", _cut_briefly, 8, (1, 2), is_fatal=False, repair=_reconnect,
     ),
@@ -246,6 +248,10 @@ def _end(scene: Scene, process: subprocess.Popen[str], tally: Tally) -> None:
 def _check(scene: Scene, tally: Tally) -> None:
     """The numbers of every trial that counts, and the reasons of the others."""
     run = Run.open(list_runs(scene.results, "fleet")[0])
+    if run.path in tally.runs:
+        tally.complain("a comparison ended before its first trial")
+        return
+    tally.runs.add(run.path)
     trials = run.trials()
     attempts = [
         StoredTrial(path.parent) for path in sorted(Path(run.path).glob("trials/*/attempt-*/trial.json"))

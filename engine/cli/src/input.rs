@@ -2,6 +2,7 @@
 
 use std::io::BufRead;
 use std::sync::Arc;
+use std::time::Duration;
 
 use dbdyno_runner::{Control, Secrets};
 use dbdyno_schema::Plan;
@@ -13,6 +14,8 @@ use dbdyno_workload::Contents;
 use dbdyno_workload::generated::GeneratedTables;
 use dbdyno_workload::replay;
 use dbdyno_workload::sql::columns;
+
+use crate::exit;
 
 /// Reads the plan from the first line of standard input. An error lists all problems of the plan.
 pub fn read_plan() -> Result<Plan, String> {
@@ -126,6 +129,9 @@ fn read_file(key: &str, path: &str, problems: &mut Vec<String>) -> Option<Vec<u8
     std::fs::read(path).map_err(|error| problems.push(format!("{key}: {path}: {error}"))).ok()
 }
 
+/// How long a run may take to end after the end of standard input.
+const ABANDONED_MAX: Duration = Duration::from_secs(2);
+
 /// Starts a thread that executes the commands that follow the plan. The end of standard input stops the run.
 pub fn spawn_command_reader(program: &'static str, control: Control) {
     std::thread::spawn(move || {
@@ -138,5 +144,8 @@ pub fn spawn_command_reader(program: &'static str, control: Control) {
             }
         }
         control.stop(EndReason::Abandoned);
+        // Whoever started the run has ended, so it waits only briefly for a server that does not answer.
+        std::thread::sleep(ABANDONED_MAX);
+        std::process::exit(exit::code(EndReason::Abandoned).into());
     });
 }

@@ -373,7 +373,6 @@ impl Coordinator<'_> {
     /// Handles the messages that mean the same before and after the start.
     fn handle_message(&mut self, message: Message) {
         match message {
-            Message::Stop(EndReason::Abandoned) => self.abandon(),
             Message::Stop(reason) => self.end_early(RunEnd { reason, failure: None }),
             Message::Resume { slice, for_us } => self.resume(slice, for_us),
             Message::Finish if self.slices.is_some() && self.clock.is_some() => {
@@ -446,14 +445,8 @@ impl Coordinator<'_> {
     fn write(&mut self, record: Record) {
         if self.is_sink_open && !self.sink.record(&record) {
             self.is_sink_open = false;
-            self.abandon();
+            self.end_early(RunEnd { reason: EndReason::Abandoned, failure: None });
         }
-    }
-
-    /// Ends the run because nobody reads its records, so it does not wait for transactions in flight either.
-    fn abandon(&mut self) {
-        self.finish.skip_drain();
-        self.end_early(RunEnd { reason: EndReason::Abandoned, failure: None });
     }
 
     fn write_end(&mut self, cpu_before: Duration) -> RunEnd {
