@@ -50,6 +50,10 @@ class Place(ABC):
     def call(self, method: str, *arguments: object) -> Future[Any]:
         """Call a method of the place's `EngineHost`; `wait_for` returns the result."""
 
+    def explain(self, error: Exception) -> str:
+        """Why a call failed, in a few words."""
+        return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+
 
 def wait_for(place: Place, future: Future[Any], seconds: float = ANSWER_S_MAX) -> Any:
     """The result of a call. Raises EngineLost if it fails, or if there is none in time."""
@@ -58,9 +62,7 @@ def wait_for(place: Place, future: Future[Any], seconds: float = ANSWER_S_MAX) -
     except TimeoutError:
         raise EngineLost(place.name, f"it did not answer within {seconds:g} s") from None
     except Exception as error:
-        # Errors of Ray have many lines, of which the first one says what happened.
-        first = str(error).strip().partition("\n")[0].rstrip(".")
-        raise EngineLost(place.name, first or type(error).__name__) from error
+        raise EngineLost(place.name, place.explain(error)) from error
 
 
 class Carrier(ABC):

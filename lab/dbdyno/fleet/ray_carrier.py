@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 import ray
+from ray.exceptions import ActorDiedError, ActorUnavailableError
 from ray.util import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -43,6 +44,14 @@ class RayPlace(Place):
         """See `Place`."""
         answer: Future[Any] = getattr(self.actor, method).remote(*arguments).future()
         return answer
+
+    def explain(self, error: Exception) -> str:
+        """See `Place`. Errors of Ray name actors by numbers, and have many lines."""
+        if isinstance(error, ActorUnavailableError):
+            return "its host does not answer Ray"
+        if isinstance(error, ActorDiedError):
+            return "Ray's process for it has ended, or its host was lost"
+        return super().explain(error)
 
 
 class RayCarrier(Carrier):
