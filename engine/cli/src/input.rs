@@ -144,7 +144,7 @@ pub fn spawn_command_reader(program: &'static str, control: Control) {
             }
         }
         control.stop(EndReason::Abandoned);
-        // Whoever started the run has ended, so it waits only briefly for a server that does not answer.
+        // The program that started the run has ended, so it waits only briefly for a server that does not answer.
         std::thread::sleep(ABANDONED_MAX);
         std::process::exit(exit::code(EndReason::Abandoned).into());
     });

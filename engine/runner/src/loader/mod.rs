@@ -311,7 +311,7 @@ impl<C: LoadConnector> Loader<'_, C> {
         self.report(step, tables.name(table))
     }
 
-    /// Writes a record. Fails if nobody reads it: whoever wanted the tables has ended.
+    /// Writes a record. Fails if nobody reads it: the program that wanted the tables has ended.
     fn report(&self, step: LoadingStep, table: String) -> StepResult {
         let record = Record::Loading(Loading {
             step,
