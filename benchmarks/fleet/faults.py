@@ -53,14 +53,22 @@ class Outcome:
     problems: list[str] = field(default_factory=list)
 
 
+def send_signal(host: Host, number: signal.Signals, *words: str) -> bool:
+    """Send a signal to the processes of a host whose command lines have all words; returns whether there were
+    any.
+    """
+    processes = host.find(*words)
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, number)
+    return bool(processes)
+
+
 def _kill(host: int, *words: str, number: signal.Signals = signal.SIGKILL) -> Callable[[Scene], None]:
-    """A fault that sends a signal to the processes of a host whose command lines have all words."""
+    """A fault that sends a signal."""
 
     def inject(scene: Scene) -> None:
-        found = scene.hosts[host].find(*words)
-        assert found, f"no process {words} on host {host + 1}"
-        for process in found:
-            os.kill(process, number)
+        assert send_signal(scene.hosts[host], number, *words), f"no process {words} on host {host + 1}"
 
     return inject
 
@@ -68,9 +76,7 @@ def _kill(host: int, *words: str, number: signal.Signals = signal.SIGKILL) -> Ca
 def restart_node(scene: Scene, host: Host) -> None:
     """Bring a host back into the cluster."""
     host.connect()
-    for process in host.find("ray"):
-        with suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
+    send_signal(host, signal.SIGKILL, "ray")
     start_node(host, scene.environment, scene.hosts[0])
 
 
@@ -160,8 +166,7 @@ def observe(
 def _outcome(scene: Scene, fault: Fault, code: int, text: str, stopped_s: float | None) -> Outcome:
     run = Run.open(list_runs(scene.results, "fleet")[0])
     trials = run.trials()
-    # Also those of a trial that could not run again.
-    attempts = [StoredTrial(path.parent) for path in sorted(run.path.glob("trials/*/attempt-*/trial.json"))]
+    attempts = earlier_attempts(run)
     failed = [trial for trial in trials if not trial.is_done]
     reasons = list(dict.fromkeys(str(one.meta.get("reason")) for one in (*attempts, *failed)))
     done = [trial for trial in trials if trial.is_done]
@@ -185,6 +190,11 @@ def _outcome(scene: Scene, fault: Fault, code: int, text: str, stopped_s: float 
     if "did not end" in text or "Traceback" in text or "internal error" in text:
         outcome.problems.append(text[-2000:])
     return outcome
+
+
+def earlier_attempts(run: Run) -> list[StoredTrial]:
+    """The attempts of all trials before the last one, also those of a trial that could not run again."""
+    return [StoredTrial(path.parent) for path in sorted(run.path.glob("trials/*/attempt-*/trial.json"))]
 
 
 def check_sum(trial: StoredTrial) -> list[str]:

@@ -15,14 +15,22 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dbdyno.store import Run, StoredTrial
+from dbdyno.store import Run
 from dbdyno.store.listing import list_runs
 
-from .faults import ACTOR, ENGINE, RAYLET, STOP_S_MAX, check_sum, restart_node
+from .faults import (
+    ACTOR,
+    ENGINE,
+    RAYLET,
+    STOP_S_MAX,
+    check_sum,
+    earlier_attempts,
+    restart_node,
+    send_signal,
+)
 from .hosts import Host
 from .scene import Scene
 
@@ -100,14 +108,7 @@ class Tally:
 
 
 def _signal(number: signal.Signals, *words: str) -> Callable[[Host, random.Random], bool]:
-    def inject(host: Host, _draw: random.Random) -> bool:
-        processes = host.find(*words)
-        for process in processes:
-            with suppress(ProcessLookupError):
-                os.kill(process, number)
-        return bool(processes)
-
-    return inject
+    return lambda host, _draw: send_signal(host, number, *words)
 
 
 def _cut(host: Host, _draw: random.Random) -> bool:
@@ -247,21 +248,19 @@ def _end(scene: Scene, process: subprocess.Popen[str], tally: Tally) -> None:
 
 def _check(scene: Scene, tally: Tally) -> None:
     """The numbers of every trial that counts, and the reasons of the others."""
-    run = Run.open(list_runs(scene.results, "fleet")[0])
-    if run.path in tally.runs:
+    runs = list_runs(scene.results, "fleet")
+    if not runs or runs[0] in tally.runs:
         tally.complain("a comparison ended before its first trial")
         return
-    tally.runs.add(run.path)
+    tally.runs.add(runs[0])
+    run = Run.open(runs[0])
     trials = run.trials()
-    attempts = [
-        StoredTrial(path.parent) for path in sorted(Path(run.path).glob("trials/*/attempt-*/trial.json"))
-    ]
     for trial in trials:
         if trial.is_done:
             tally.trials += 1
             for problem in check_sum(trial):
                 tally.complain(problem)
-    for lost in (*attempts, *(trial for trial in trials if not trial.is_done)):
+    for lost in (*earlier_attempts(run), *(trial for trial in trials if not trial.is_done)):
         reason = str(lost.meta.get("reason"))
         tally.lost[re.sub(r"10\.231\.7\.\d+", "HOST", reason)] += 1
         if not re.search(r"was lost: |were not placed|interrupted", reason):

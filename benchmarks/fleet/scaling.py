@@ -43,7 +43,7 @@ ENGINES = (1, 25, 50, 100, 200)
 SECONDS = 20
 # Connections of a fleet on hosts, and seconds of its measurement.
 CONNECTIONS, SUM_S = 12, 10.0
-# What this program is told when it runs on a host of the cluster.
+# The argument with which this program runs on a host of the cluster.
 ON_HOSTS = "sum-on-hosts"
 
 

@@ -59,7 +59,7 @@ def test_the_experiment_goes_on_with_the_hosts_that_are_left(made: Scene) -> Non
     assert "was lost" in outcome.seen
 
 
-# Runs on the first host: a plan that names a file, on three engines that are placed anew each time.
+# A program for the first host: it runs a plan with a file twice, each time with new places of three engines.
 RUN_TWICE = """
 import json, os, sys
 from contextlib import closing

@@ -203,7 +203,7 @@ fn the_end_of_standard_input_stops_a_run() {
 }
 
 #[test]
-fn without_a_reader_no_transaction_in_flight_is_waited_for() {
+fn the_end_of_standard_input_ends_a_run_that_waits_for_a_server() {
     let mut plan = plan_with("start", json!({"on-command": {"start_timeout_us": 5_000_000}}));
     plan["target"] = json!({"protocol": "null", "answer_us": 60_000_000});
     let start = json!({"type": "start", "data": {"at_unix_us": 0}});

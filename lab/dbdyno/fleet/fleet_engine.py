@@ -52,7 +52,7 @@ START_AHEAD_S = 0.25
 SEND_S_MAX = 60.0
 # Microseconds for which an engine waits for its start: another one may read large tables first. Engines that
 # nobody reads any more are killed by their hosts.
-START_TIMEOUT_US = 24 * 3_600_000_000
+START_WAIT_US = 24 * 3_600_000_000
 # Workloads whose tables may refer to each other, or that a script loads.
 _LOADED_BY_ONE = frozenset({"sql", "lua"})
 _LOG = logging.getLogger(__name__)
@@ -181,7 +181,7 @@ class FleetEngine(Engine):
             own = replace_paths(plan, partial(_path_on_host, paths[index]))
             own["segment"] = {"index": index, "count": len(places)}
             if "start" in own:
-                own["start"] = {"on-command": {"start_timeout_us": START_TIMEOUT_US}}
+                own["start"] = {"on-command": {"start_timeout_us": START_WAIT_US}}
             line = json.dumps(own, allow_nan=False).encode() + b"\n"
             argv, environment = [programs[index], request.command], dict(request.environment)
             starting.append(place.call("start", argv, line, environment, cpus))
