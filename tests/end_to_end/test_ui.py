@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -56,18 +56,28 @@ def runs_of(results: Path) -> list[Run]:
     return [Run.open(path.parent) for path in sorted(results.glob("made/*/experiment.json"))]
 
 
+# Address of a server -> the query with its token, and the cookie for it.
+QUERIES: dict[str, str] = {}
+COOKIES: dict[str, str] = {}
+
+
 @contextmanager
 def serving(results: Path, folder: Path, *options: str) -> Iterator[str]:
-    """`dbdyno ui` in a folder; gives its address."""
+    """`dbdyno ui` in a folder; gives its address without the token."""
     process = subprocess.Popen(
         [sys.executable, "-m", "dbdyno", "ui", "--results", results, "--listen", "127.0.0.1:0", *options],
         stdout=subprocess.PIPE, cwd=folder, env=environment(), text=True,
     )  # fmt: skip
     try:
         assert process.stdout is not None
-        address = process.stdout.readline().strip()
+        printed = urlsplit(process.stdout.readline().strip())
+        address = f"{printed.scheme}://{printed.netloc}"
         assert address.startswith("http://127.0.0.1:")
-        yield address.rstrip("/")
+        QUERIES[address] = printed.query
+        if printed.query:
+            _, headers, _ = request(f"{address}/?{printed.query}")
+            COOKIES[address] = headers["set-cookie"].partition(";")[0]
+        yield address
     finally:
         process.send_signal(2)
         assert process.wait(TIME_LIMIT_S) in (0, 130)
@@ -85,6 +95,10 @@ def opened(
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     context.set_default_timeout(120_000)
     watched = watch(context.new_page())
+    address = "/".join(url.split("/")[:3])
+    if query := QUERIES[address]:
+        watched.page.goto(f"{address}/?{query}")
+        expect(watched.page.locator("h1")).to_be_visible()
     watched.page.goto(url)
     return watched
 
@@ -224,12 +238,24 @@ def test_starting_is_off_by_default(browser: Browser, address: str) -> None:
     page.context.close()
 
 
+def request(url: str, method: str = "GET", body: str = "", **headers: str) -> tuple[int, dict[str, str], str]:
+    """Status, headers and body of one answer, without following a redirect."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=60)
+    with closing(connection):
+        connection.request(method, url.removeprefix(f"http://{parts.netloc}") or "/", body, headers)
+        answer = connection.getresponse()
+        return (
+            answer.status,
+            {key.lower(): value for key, value in answer.getheaders()},
+            answer.read().decode(errors="replace"),
+        )
+
+
 def status_of(url: str, **headers: str) -> int:
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        return error.code
+    """The status for a browser with the cookie."""
+    address = "/".join(url.split("/")[:3])
+    return request(url, Cookie=COOKIES[address], **headers)[0]
 
 
 def test_other_hosts_and_origins_and_paths_are_refused(address: str, results: Path) -> None:
@@ -252,7 +278,8 @@ def test_a_token_is_asked_once(browser: Browser, results: Path, tmp_path: Path) 
     file = tmp_path / "token"
     file.write_text(TOKEN)
     with serving(results, tmp_path, "--token-file", str(file)) as address:
-        assert status_of(address) == 401
+        assert QUERIES[address] == ""
+        assert request(address)[0] == 401
         page = opened(browser, address).page
         page.get_by_label("Token").fill("wrong")
         page.get_by_role("button", name="Open").click()

@@ -50,6 +50,13 @@ def write(
     return path
 
 
+def render_page(run: Run, language: str = ENGLISH) -> tuple[str, RenderedCharts]:
+    """The page of a judged run as `write` writes it, and its charts. Raises StoreProblem."""
+    report = gather(run)
+    charts, rendered = _render(report, language)
+    return page(report, charts, rendered, language), rendered
+
+
 def report_folder(run: Run, language: str, folder: Path | None = None) -> Path:
     """The folder of the report in a language."""
     base = folder or run.path

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import uvicorn
 from fastapi import FastAPI, Request
-from fastapi.responses import FileResponse, PlainTextResponse, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from nicegui import ui
 
 from dbdyno.experiment.errors import InvalidExperiment
@@ -29,6 +29,10 @@ from dbdyno.ui.pages import Pages
 REFRESH_S, TYPING_S = 2.0, 0.4
 # Seconds that a page may take: two runs are compared by another process.
 PAGE_S = children.LIMIT_S + 30.0
+# A report has no script. In a sandbox without allow-same-origin it could not use these pages if it had one.
+_REPORT_POLICY = (
+    "sandbox allow-popups; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
+)
 # Language of the texts -> that of the library's own words.
 _LANGUAGES: Mapping[str, Any] = {"ko": "ko-KR"}
 
@@ -146,14 +150,15 @@ class Site:
         return self._example
 
     def report(self, experiment: str, folder: str) -> Response:
-        """The stored report of a run."""
+        """The report of a run, rendered from its data: a stored page may be another person's."""
         try:
-            path = self.pages.report_path(self.pages.find(experiment, folder))
+            run = self.pages.find(experiment, folder)
         except StoreProblem as problem:
             return PlainTextResponse(problem.text, status_code=404)
-        if path is None:
-            return PlainTextResponse("this run has no report: dbdyno report writes it", status_code=404)
-        return FileResponse(path, media_type="text/html")
+        try:
+            return HTMLResponse(self.pages.report(run), headers={"Content-Security-Policy": _REPORT_POLICY})
+        except StoreProblem as problem:
+            return PlainTextResponse(f"{problem.text}. {problem.fix}", status_code=409)
 
 
 class _Editor:
@@ -248,7 +253,9 @@ def _folders(path: Path) -> set[Path]:
 
 
 def serve(site: Site, place: Listener, started: Callable[[str], object]) -> None:
-    """Serve the pages until the process is interrupted; `started` gets the address. Raises OSError."""
+    """Serve the pages until the process is interrupted; `started` gets the address, with a token that no file
+    has. Raises OSError.
+    """
     application = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     site.add_to(application)
     ui.run_with(
@@ -262,7 +269,8 @@ def serve(site: Site, place: Listener, started: Callable[[str], object]) -> None
     config = uvicorn.Config(
         Guard(application, place), host=place.host, port=place.port, log_level="error", ws_max_size=1 << 22
     )
-    server = _Server(config, lambda port: started(f"http://{place.url_host}:{port}/"))
+    query = f"?token={place.token}" if place.has_own_token else ""
+    server = _Server(config, lambda port: started(f"http://{place.url_host}:{port}/{query}"))
     asyncio.run(_serve(server, site))
 
 
