@@ -203,6 +203,9 @@ def test_an_experiment_is_checked_started_and_followed(browser: Browser, tmp_pat
         assert list(tmp_path.glob(".dbdyno-ui*")) == []
         page.get_by_label("Save as").fill("small.toml")
         page.get_by_role("button", name="Save and start").click()
+        expect(page.locator("pre.answer")).to_contain_text("server.product = mariadb")
+        assert not (tmp_path / "small.toml").exists()
+        page.get_by_role("button", name="Start it").click()
         page.get_by_role("link", name="Follow the run").click()
         figures = page.locator(".figures-now")
         expect(figures).to_contain_text(re.compile(r"\d transactions/s"))
@@ -225,6 +228,7 @@ def test_a_started_experiment_can_be_stopped(browser: Browser, tmp_path: Path) -
         expect(page.locator("pre.answer")).to_contain_text("is no name of a file")
         page.get_by_label("Save as").fill("small.toml")
         page.get_by_role("button", name="Save and start").click()
+        page.get_by_role("button", name="Start it").click()
         expect(page.get_by_role("link", name="Follow the run")).to_be_visible()
         page.get_by_role("button", name="Stop").click()
         expect(page.get_by_role("status").last).to_contain_text("has ended with exit code 130")

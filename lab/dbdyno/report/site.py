@@ -133,8 +133,8 @@ def _folder(run: Run) -> Path:
 
 
 def _write_report(run: Run, folder: Path, warn: Callable[[str], object], language: str) -> None:
-    """Render the report of a run, unless it is newer than the run's verdict. A page in the run's folder is not
-    used: it may be another person's, with scripts that would run for the readers of the site.
+    """Render the report of a run, unless it is newer than the run's verdict. A page in the run's folder is
+    not used: it may be another person's, with scripts that would run for the readers of the site.
     """
     path = folder / _PAGE
     with files.store_errors(path):
