@@ -141,7 +141,7 @@ _EXECUTING = re.compile(
 _NAMING = re.compile(
     r"(?:^|[_.])(files?|filename|paths?|dirs?|director(y|ies)|sockets?|include|conninfo|address(es)?|hosts?|url"
     r"|uri|chroot|logfile|pidfile|(tmp|data|base)dir|bin|relay|error|user|ca|capath|cert|key|crl|crlpath|keyfile"
-    r"|keyring|bind|listen|tablespaces?)(?=[_.]|$)"
+    r"|keyring|bind|listen|tablespaces?|basename|debug|dbug|isam|tc|http)(?=[_.]|$)"
 )
 # Settings by their whole names: their value is no text, or their words are those of harmless settings.
 _BY_NAME: Mapping[str, Effect] = {
@@ -153,7 +153,7 @@ _BY_NAME: Mapping[str, Effect] = {
     "search_path": Effect.HARMLESS,
 }
 _NO_TEXT = re.compile(
-    r"(?i)|[-+]?[0-9.]+\s*([kmgtpe]i?b?|b|us|ms|s|min|h|d|%)?|on|off|true|false|yes|no|default|auto"
+    r"(?i)|[-+]?\d+(\.\d+)?\s*([kmgtpe]i?b?|b|us|ms|s|min|h|d|%)?|on|off|true|false|yes|no|default|auto"
 )
 _CSV = re.compile(r"\bcsv\s*\(")
 
@@ -222,7 +222,8 @@ FILE_KEYS = frozenset(
         "server_public_key",
     }
 )
-_CSV_FILE = re.compile(r"""\bcsv\s*\(\s*["']([^"']*)""")
+# The file in csv('FILE', …).
+CSV_FILE = re.compile(r"""\bcsv\s*\(\s*["']([^"']*)""")
 
 
 def named_files(experiment: Experiment) -> Iterator[tuple[str, str]]:
@@ -231,7 +232,7 @@ def named_files(experiment: Experiment) -> Iterator[tuple[str, str]]:
         if use.key.rpartition(".")[2] in FILE_KEYS:
             yield use.key, use.value
         elif use.effect is Effect.READS:
-            yield from ((use.key, path) for path in _CSV_FILE.findall(use.value))
+            yield from ((use.key, path) for path in CSV_FILE.findall(use.value))
 
 
 def _of_model(model: BaseModel, variant: str, place: str) -> Iterator[Use]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dbdyno.experiment.effects import FILE_KEYS, named_files
+from dbdyno.experiment.effects import CSV_FILE, FILE_KEYS, named_files
 from dbdyno.experiment.file_reading import parse_toml
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read_bytes
@@ -54,14 +54,15 @@ def read_text(source: str, folder: Path, *, is_confined: bool) -> Experiment:
 
 
 def _file_keys(value: Any) -> Iterator[tuple[str, str]]:
-    """Key and value wherever a key that names a file is in a document, also as the end of a dotted key."""
+    """Key and path wherever a document names a file, also by the end of a dotted key."""
     if isinstance(value, list):
         for one in value:
             yield from _file_keys(one)
     elif isinstance(value, dict):
         for key, one in value.items():
-            if isinstance(one, str) and key.rpartition(".")[2] in FILE_KEYS:
-                yield key, one
+            if isinstance(one, str):
+                is_file = key.rpartition(".")[2] in FILE_KEYS
+                yield from ((key, path) for path in ([one] if is_file else CSV_FILE.findall(one)))
             yield from _file_keys(one)
 
 
