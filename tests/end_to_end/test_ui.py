@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, expect
-from tests.end_to_end.browser import Watched, chromium, watch
-from tests.end_to_end.comparing import EXPERIMENT, TIME_LIMIT_S, environment
-from tests.unit.stored_run import Making, make, verdict_of
+from tests.end_to_end.browser import chromium
+from tests.end_to_end.comparing import EXPERIMENT
+from tests.end_to_end.serving import QUERIES, opened, request, runs_of, serving, status_of, two_runs
+from tests.unit.stored_run import verdict_of
 
-from dbdyno import judge, report
 from dbdyno.languages import translator
 from dbdyno.report import formatting
-from dbdyno.store import Run
 from dbdyno.ui.pages import RunReader
 
-# Far above what a page or a step of a comparison takes, on a busy machine too.
-expect.set_options(timeout=120_000)
 TOKEN = "0123456789abcdef-a-token"
 # Long enough that a trial is seen while it runs.
 LONGER = EXPERIMENT.replace('duration = "1s"', 'duration = "3s"').replace("[1, 4]", "[4]")
@@ -42,65 +36,13 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two judged runs of one experiment, the first with a report."""
-    folder = tmp_path_factory.mktemp("results")
-    for _ in range(2):
-        run = make(folder, Making(speed=lambda trial, _: 100 if trial.variant == "a" else 90))
-        judge.judge(run)
-        # Otherwise this process still writes to the run.
-        run.release()
-    report.write(runs_of(folder)[0])
-    return folder
-
-
-def runs_of(results: Path) -> list[Run]:
-    return [Run.open(path.parent) for path in sorted(results.glob("made/*/experiment.json"))]
-
-
-# Address of a server -> the query with its token, and the cookie for it.
-QUERIES: dict[str, str] = {}
-COOKIES: dict[str, str] = {}
-
-
-@contextmanager
-def serving(results: Path, folder: Path, *options: str) -> Iterator[str]:
-    """`dbdyno ui` in a folder; gives its address without the token."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dbdyno", "ui", "--results", results, "--listen", "127.0.0.1:0", *options],
-        stdout=subprocess.PIPE, cwd=folder, env=environment(), text=True,
-    )  # fmt: skip
-    try:
-        assert process.stdout is not None
-        printed = urlsplit(process.stdout.readline().strip())
-        address = f"{printed.scheme}://{printed.netloc}"
-        assert address.startswith("http://127.0.0.1:")
-        QUERIES[address] = printed.query
-        if printed.query:
-            _, headers, _ = request(f"{address}/?{printed.query}")
-            COOKIES[address] = headers["set-cookie"].partition(";")[0]
-        yield address
-    finally:
-        process.send_signal(2)
-        assert process.wait(TIME_LIMIT_S) in (0, 130)
+    return two_runs(tmp_path_factory.mktemp("results"))
 
 
 @pytest.fixture(scope="module")
 def address(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with serving(results, tmp_path_factory.mktemp("folder")) as address:
         yield address
-
-
-def opened(
-    browser: Browser, url: str, width: int = 1440, scheme: Literal["light", "dark"] = "light"
-) -> Watched:
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    context.set_default_timeout(120_000)
-    watched = watch(context.new_page())
-    address = "/".join(url.split("/")[:3])
-    if query := QUERIES[address]:
-        watched.page.goto(f"{address}/?{query}")
-        expect(watched.page.locator("h1")).to_be_visible()
-    watched.page.goto(url)
-    return watched
 
 
 def paths(results: Path) -> list[str]:
@@ -240,26 +182,6 @@ def test_starting_is_off_by_default(browser: Browser, address: str) -> None:
     expect(page.get_by_text("Starting is off")).to_be_visible()
     assert page.get_by_role("button", name="Save and start").count() == 0
     page.context.close()
-
-
-def request(url: str, method: str = "GET", body: str = "", **headers: str) -> tuple[int, dict[str, str], str]:
-    """Status, headers and body of one answer, without following a redirect."""
-    parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.netloc, timeout=60)
-    with closing(connection):
-        connection.request(method, url.removeprefix(f"http://{parts.netloc}") or "/", body, headers)
-        answer = connection.getresponse()
-        return (
-            answer.status,
-            {key.lower(): value for key, value in answer.getheaders()},
-            answer.read().decode(errors="replace"),
-        )
-
-
-def status_of(url: str, **headers: str) -> int:
-    """The status for a browser with the cookie."""
-    address = "/".join(url.split("/")[:3])
-    return request(url, Cookie=COOKIES[address], **headers)[0]
 
 
 def test_other_hosts_and_origins_and_paths_are_refused(address: str, results: Path) -> None:

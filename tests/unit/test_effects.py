@@ -84,7 +84,8 @@ feedback_url=x wsrep_cluster_address=gcomm://x log_directory=x log_filename=x da
 hba_file=x ident_file=x config_file=x external_pid_file=x stats_temp_directory=x
 unix_socket_directories=x ssl_cert_file=x ssl_dh_params_file=x krb_server_keyfile=x primary_conninfo=x
 listen_addresses=* include=x include_dir=x include_if_exists=x temp_tablespaces=x auth_file=x
-auth_hba_file=x log_basename=x debug=o,x logfile=x pidfile=x unknown_setting=/etc/passwd other=../../x another=x.php
+auth_hba_file=x log_basename=x debug=o,x logfile=x pidfile=x unknown_setting=/etc/passwd
+other=../../x another=x.php
 """
 HARMLESS = """
 innodb_buffer_pool_size=8G innodb_log_file_size=1G innodb_file_per_table=ON table_open_cache=4000

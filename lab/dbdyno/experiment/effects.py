@@ -150,6 +150,7 @@ _BY_NAME: Mapping[str, Effect] = {
     "allow_suspicious_udfs": Effect.EXECUTES,
     "secure_file_priv": Effect.READS,
     "extension_control_path": Effect.EXECUTES,
+    "extension_destdir": Effect.EXECUTES,
     "search_path": Effect.HARMLESS,
 }
 _NO_TEXT = re.compile(
