@@ -188,6 +188,10 @@ def test_other_hosts_and_origins_and_paths_are_refused(address: str, results: Pa
     assert status_of(address) == 200
     assert status_of(address, Host="rebound.example") == 403
     assert status_of(address, Origin="http://other.example") == 403
+    for site in ("cross-site", "same-site"):
+        foreign = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}
+        assert status_of(f"{address}/compare", **foreign) == 403
+        assert status_of(address, **foreign | {"Sec-Fetch-Mode": "navigate"}) == 200
     name = runs_of(results)[0].path.name
     assert status_of(f"{address}/report/made/{name}") == 200
     for path in (

@@ -99,10 +99,12 @@ def test_two_servers_of_one_machine_do_not_disturb_each_other(
         page.context.close()
 
 
-def test_a_browser_is_opened_without_the_token_in_its_arguments(results: Path, tmp_path: Path) -> None:
+def test_a_browser_is_opened_without_the_token_in_its_arguments(
+    browser: Browser, results: Path, tmp_path: Path
+) -> None:
     program, seen = tmp_path / "browser", tmp_path / "seen"
     program.write_text(
-        f'#!/bin/sh\nprintf "%s\\n" "$@" > {seen}.new\ncp "${{1#file://}}" {seen}.page\n'
+        f'#!/bin/sh\nprintf "%s\\n" "$@" > {seen}.new\ncp "${{1#file://}}" {seen}.html\n'
         f'stat -c %a "${{1#file://}}" > {seen}.mode\nmv {seen}.new {seen}\n'
     )
     program.chmod(0o755)
@@ -114,8 +116,14 @@ def test_a_browser_is_opened_without_the_token_in_its_arguments(results: Path, t
         token = QUERIES[address].partition("=")[2]
         assert len(token) > 40
         assert token not in seen.read_text()
-        assert f"url={address}/?token={token}" in (tmp_path / "seen.page").read_text().replace(" ", "")
+        assert f"url={address}/?token={token}" in (tmp_path / "seen.html").read_text().replace(" ", "")
         assert (tmp_path / "seen.mode").read_text() == "600\n"
+        # A page of another origin leads to the pages, although the cookie is not sent from other sites.
+        page = browser.new_page()
+        page.goto((tmp_path / "seen.html").as_uri())
+        expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+        assert page.url == f"{address}/"
+        page.close()
     assert not Path(seen.read_text().strip().removeprefix("file://")).exists()
 
 

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.unit.stored_run import Making, experiment, store
+from tests.unit.stored_run import Making, experiment, make, store
 
-from dbdyno import judge
+from dbdyno import judge, report
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
-from dbdyno.store import Run
+from dbdyno.report.rendering import RenderedCharts
+from dbdyno.store import Run, StoreProblem
 
 # Runs commands of dbdyno, and writes what they open, execute and connect to.
 AUDITED = """
@@ -207,3 +208,20 @@ def test_paths_in_names_lead_nowhere(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"outside", "results"}
     assert [path.name for path in results.iterdir()] == ["made"]
     assert [path.name for path in (results / "made").iterdir()] == [run.path.name]
+
+
+@pytest.mark.parametrize("name", ["ko", "charts"])
+def test_a_report_follows_no_link(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link in the run's folder could lead to pages or pictures of the user."""
+    monkeypatch.setattr("dbdyno.report.writing._render", lambda *_: ([], RenderedCharts()))
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "report.html").write_text("mine")
+    run = make(tmp_path / "results", Making(blocks=6, connections=(10,)))
+    judge.judge(run)
+    run.release()
+    (run.path / name).symlink_to(own)
+    with pytest.raises(StoreProblem, match="is a link"):
+        report.write(run, language="ko" if name == "ko" else "en")
+    assert [(path.name, path.read_text()) for path in own.iterdir()] == [("report.html", "mine")]
+    report.write(run, language="ko", folder=tmp_path / "elsewhere")

@@ -12,7 +12,7 @@ from dbdyno.experiment.effects import Effect, Use, setting_effect, uses
 from dbdyno.experiment.model import Experiment
 from dbdyno.problem import Problem
 from dbdyno.servers.products.declaration import read_declaration
-from dbdyno.servers.server import Address
+from dbdyno.servers.server import Address, ServerProblem
 
 _TITLES = {
     Effect.EXECUTES: "It executes, or names what a server executes:",
@@ -23,7 +23,7 @@ _TITLES = {
 
 def disclosure(experiment: Experiment) -> list[str]:
     """What the experiment executes and reads, besides dbdyno's own programs. Equal lines of several variants
-    are one. Raises ServerProblem for declarations that are wrong.
+    are one.
     """
     found = [*uses(experiment), *_of_configs(experiment)]
     lines = []
@@ -79,11 +79,16 @@ def _statements(found: list[Use]) -> dict[str, list[str]]:
 
 
 def _of_configs(experiment: Experiment) -> Iterator[Use]:
-    """The settings in the variants' configuration files. Raises ServerProblem."""
+    """The settings in the variants' configuration files."""
     for variant in experiment.variants:
         if variant.server.config is None:
             continue
-        declared, key = read_declaration(variant), f"server.config, {variant.server.config}"
+        try:
+            declared = read_declaration(variant)
+        except ServerProblem:
+            # The server cannot be started either.
+            continue
+        key = f"server.config, {variant.server.config}"
         for line in map(str.strip, declared.config.splitlines()):
             # MySQL's and PostgreSQL's ways to read another configuration file.
             if line.startswith(("!", "include")):

@@ -190,7 +190,12 @@ async def _enter(scope: Message, send: Send) -> None:
 
 
 def _is_own_page(headers: Headers) -> bool:
-    """Whether a request has no origin (a link, a program), or that of this server's pages."""
+    """Whether a request has no origin (a link, a program), or that of this server's pages. A page of another
+    port gets the cookie sent, but may only lead here.
+    """
+    is_foreign = headers.get("sec-fetch-site") in ("cross-site", "same-site")
+    if is_foreign and headers.get("sec-fetch-mode") != "navigate":
+        return False
     origin = headers.get("origin")
     return origin is None or urlsplit(origin).netloc == headers.get("host")
 
