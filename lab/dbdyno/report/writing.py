@@ -94,8 +94,8 @@ def _render(report: Report, language: str) -> tuple[list[Chart], RenderedCharts]
 
 
 def refuse_links(run: Run, *folders: Path) -> None:
-    """Raise StoreProblem for folders within the run that are links: it may be another person's, and they could
-    lead to files of the user.
+    """Raise StoreProblem for folders within the run that are links: the run may be another person's, and they
+    could lead to files of the user.
     """
     for path in folders:
         if path != run.path and path.is_relative_to(run.path) and path.is_symlink():
