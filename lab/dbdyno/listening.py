@@ -1,4 +1,4 @@
-"""Who may use what dbdyno serves over HTTP: everyone on this machine, or those who know a token.
+"""Who may use what dbdyno serves over HTTP: those who know a token, or everyone on this machine.
 
 On a loopback address other users of the machine can connect, and pages of other sites in a browser can try to
 (DNS rebinding), so the Host header must name this machine.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,8 @@ class Listener:
     host: str
     port: int
     token: str | None
+    # Whether `token` is of this process, and not of a file that the user has named.
+    has_own_token: bool = False
 
     @property
     def url_host(self) -> str:
@@ -32,16 +35,18 @@ class Listener:
         return f"[{self.host}]" if ":" in self.host else self.host
 
     def accepts_host(self, header: str) -> bool:
-        """Whether a Host header names this machine; any name will do if clients must send a token."""
-        if self.token is not None:
+        """Whether a Host header names this machine. Any name will do with the token of a file: a proxy with
+        another name may forward the requests.
+        """
+        if self.token is not None and not self.has_own_token:
             return True
         name = re.fullmatch(r"(\[[0-9a-fA-F:]+\]|[^:\[\]]+)(?::\d{1,5})?", header)
         return name is not None and (name[1].strip("[]") == self.host or _is_loopback(name[1].strip("[]")))
 
 
-def listener(listen: str, token_file: Path | None, what: str) -> Listener:
-    """The listener for ADDRESS:PORT; `what` is served there. Raises Problem if the address is none, or not a
-    loopback one without a token.
+def listener(listen: str, token_file: Path | None, what: str, *, needs_token: bool = False) -> Listener:
+    """The listener for ADDRESS:PORT; `what` is served there. With `needs_token` it makes a token if no file
+    has one. Raises Problem if the address is none, or not a loopback one without a file.
     """
     match = re.fullmatch(r"(?:\[([0-9a-fA-F:]+)\]|([^:\[\]]+)):(\d{1,5})", listen)
     if match is None or int(match[3]) > 65535:
@@ -53,6 +58,8 @@ def listener(listen: str, token_file: Path | None, what: str) -> Listener:
             f"{listen} is not a loopback address, so others could {what}",
             "Listen on 127.0.0.1, or name a file with a token: --token-file FILE",
         )
+    if token is None and needs_token:
+        return Listener(host, int(match[3]), secrets.token_urlsafe(32), has_own_token=True)
     return Listener(host, int(match[3]), token)
 
 

@@ -97,6 +97,9 @@ def _known(text: Text) -> Text:
 Composed = Annotated[str, AfterValidator(recall)]
 
 
+# A name in a stored pattern. Dots and brackets would read attributes of the values, and through them the
+# environment of this process.
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # What a stored pattern may contain: names, and formats of numbers such as ",", "g", ".1f" and ",.0f".
 _FORMAT = re.compile(r"[+]?,?(\.\d\d?)?[a-z%]?")
 
@@ -133,7 +136,9 @@ def from_json(entry: Any) -> Text:
         case [str(pattern), None | str() as plural, dict(values)]:
             for one in (pattern, plural or ""):
                 for _, name, form, conversion in Formatter().parse(one):
-                    is_known = name is None or (name in values and not conversion)
+                    is_known = name is None or bool(
+                        name in values and _NAME.fullmatch(name) and not conversion
+                    )
                     if not is_known or not _FORMAT.fullmatch(form or ""):
                         raise ValueError(f"{one!r} is no pattern of these values")
             read = {name: _value(value) for name, value in values.items()}

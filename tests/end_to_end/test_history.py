@@ -82,7 +82,7 @@ def test_a_slower_build_is_an_alert_when_both_builds_were_compared(tmp_path: Pat
     assert before.returncode == 0, before.stderr
     (candidate,) = [one for one in changes(before) if one["after"] == 7]
     assert (candidate["state"], candidate["change_percent"] < -70.0) == ("candidate", True)
-    confirmed = dbdyno(tmp_path, "history", "nightly", "--confirm", "--format", "json")
+    confirmed = dbdyno(tmp_path, "history", "nightly", "--confirm", "--yes", "--format", "json")
     assert confirmed.returncode == 1, confirmed.stderr
     (alert,) = [one for one in changes(confirmed) if one["after"] == 7]
     assert (alert["state"], alert["is_alert"]) == ("confirmed", True)
@@ -97,6 +97,6 @@ def test_a_slower_build_is_an_alert_when_both_builds_were_compared(tmp_path: Pat
     # A build that is gone cannot be compared.
     shutil.rmtree(tmp_path / "old")
     shutil.rmtree(tmp_path / "results" / "nightly-confirm")
-    gone = dbdyno(tmp_path, "history", "nightly", "--confirm")
+    gone = dbdyno(tmp_path, "history", "nightly", "--confirm", "--yes")
     assert gone.returncode == 2
     assert "is not available any more" in gone.stderr

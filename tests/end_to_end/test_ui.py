@@ -7,27 +7,21 @@ import re
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, expect
-from tests.end_to_end.browser import Watched, chromium, watch
-from tests.end_to_end.comparing import EXPERIMENT, TIME_LIMIT_S, environment
-from tests.unit.stored_run import Making, make, verdict_of
+from tests.end_to_end.browser import chromium
+from tests.end_to_end.comparing import EXPERIMENT
+from tests.end_to_end.serving import QUERIES, opened, request, runs_of, serving, status_of, two_runs
+from tests.unit.stored_run import verdict_of
 
-from dbdyno import judge, report
 from dbdyno.languages import translator
 from dbdyno.report import formatting
-from dbdyno.store import Run
 from dbdyno.ui.pages import RunReader
 
-# Far above what a page or a step of a comparison takes, on a busy machine too.
-expect.set_options(timeout=120_000)
 TOKEN = "0123456789abcdef-a-token"
 # Long enough that a trial is seen while it runs.
 LONGER = EXPERIMENT.replace('duration = "1s"', 'duration = "3s"').replace("[1, 4]", "[4]")
@@ -42,51 +36,13 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two judged runs of one experiment, the first with a report."""
-    folder = tmp_path_factory.mktemp("results")
-    for _ in range(2):
-        run = make(folder, Making(speed=lambda trial, _: 100 if trial.variant == "a" else 90))
-        judge.judge(run)
-        # Otherwise this process still writes to the run.
-        run.release()
-    report.write(runs_of(folder)[0])
-    return folder
-
-
-def runs_of(results: Path) -> list[Run]:
-    return [Run.open(path.parent) for path in sorted(results.glob("made/*/experiment.json"))]
-
-
-@contextmanager
-def serving(results: Path, folder: Path, *options: str) -> Iterator[str]:
-    """`dbdyno ui` in a folder; gives its address."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dbdyno", "ui", "--results", results, "--listen", "127.0.0.1:0", *options],
-        stdout=subprocess.PIPE, cwd=folder, env=environment(), text=True,
-    )  # fmt: skip
-    try:
-        assert process.stdout is not None
-        address = process.stdout.readline().strip()
-        assert address.startswith("http://127.0.0.1:")
-        yield address.rstrip("/")
-    finally:
-        process.send_signal(2)
-        assert process.wait(TIME_LIMIT_S) in (0, 130)
+    return two_runs(tmp_path_factory.mktemp("results"))
 
 
 @pytest.fixture(scope="module")
 def address(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with serving(results, tmp_path_factory.mktemp("folder")) as address:
         yield address
-
-
-def opened(
-    browser: Browser, url: str, width: int = 1440, scheme: Literal["light", "dark"] = "light"
-) -> Watched:
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    context.set_default_timeout(120_000)
-    watched = watch(context.new_page())
-    watched.page.goto(url)
-    return watched
 
 
 def paths(results: Path) -> list[str]:
@@ -189,6 +145,9 @@ def test_an_experiment_is_checked_started_and_followed(browser: Browser, tmp_pat
         assert list(tmp_path.glob(".dbdyno-ui*")) == []
         page.get_by_label("Save as").fill("small.toml")
         page.get_by_role("button", name="Save and start").click()
+        expect(page.locator("pre.answer")).to_contain_text("server.product = mariadb")
+        assert not (tmp_path / "small.toml").exists()
+        page.get_by_role("button", name="Start it").click()
         page.get_by_role("link", name="Follow the run").click()
         figures = page.locator(".figures-now")
         expect(figures).to_contain_text(re.compile(r"\d transactions/s"))
@@ -211,6 +170,7 @@ def test_a_started_experiment_can_be_stopped(browser: Browser, tmp_path: Path) -
         expect(page.locator("pre.answer")).to_contain_text("is no name of a file")
         page.get_by_label("Save as").fill("small.toml")
         page.get_by_role("button", name="Save and start").click()
+        page.get_by_role("button", name="Start it").click()
         expect(page.get_by_role("link", name="Follow the run")).to_be_visible()
         page.get_by_role("button", name="Stop").click()
         expect(page.get_by_role("status").last).to_contain_text("has ended with exit code 130")
@@ -224,18 +184,14 @@ def test_starting_is_off_by_default(browser: Browser, address: str) -> None:
     page.context.close()
 
 
-def status_of(url: str, **headers: str) -> int:
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        return error.code
-
-
 def test_other_hosts_and_origins_and_paths_are_refused(address: str, results: Path) -> None:
     assert status_of(address) == 200
     assert status_of(address, Host="rebound.example") == 403
     assert status_of(address, Origin="http://other.example") == 403
+    for site in ("cross-site", "same-site"):
+        foreign = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}
+        assert status_of(f"{address}/compare", **foreign) == 403
+        assert status_of(address, **foreign | {"Sec-Fetch-Mode": "navigate"}) == 200
     name = runs_of(results)[0].path.name
     assert status_of(f"{address}/report/made/{name}") == 200
     for path in (
@@ -252,7 +208,8 @@ def test_a_token_is_asked_once(browser: Browser, results: Path, tmp_path: Path) 
     file = tmp_path / "token"
     file.write_text(TOKEN)
     with serving(results, tmp_path, "--token-file", str(file)) as address:
-        assert status_of(address) == 401
+        assert QUERIES[address] == ""
+        assert request(address)[0] == 401
         page = opened(browser, address).page
         page.get_by_label("Token").fill("wrong")
         page.get_by_role("button", name="Open").click()

@@ -478,21 +478,33 @@ def test_a_comparison_that_fails_does_not_end_the_others(
     two_candidates: Measurements, capsys: pytest.CaptureFixture[str], end: Exception | int, alone: int
 ) -> None:
     two_candidates.ends = [end, 0]
-    code, found = answer(two_candidates.results, capsys, confirm=True)
+    code, found = answer(two_candidates.results, capsys, confirm=True, yes=True)
     assert [pair[0] for pair, _ in two_candidates.begun] == ["nightly", "weekly"]
     assert [changed(found, index)["state"] for index in (0, 1)] == ["candidate", "confirmed"]
     # The alert decides.
     assert code == 1
     two_candidates.ends = [end]
     night(two_candidates.results, 950, 13, replace(NIGHT, names=("reference", "nightly", "weekly")), "/new")
-    code, _ = answer(two_candidates.results, capsys, confirm=True)
+    code, _ = answer(two_candidates.results, capsys, confirm=True, yes=True)
     assert code == alone
+
+
+def test_a_stored_experiment_runs_only_after_a_yes(
+    two_candidates: Measurements, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with pytest.raises(typer.Exit) as ended:
+        history("made", results=two_candidates.results, confirm=True)
+    assert (ended.value.exit_code, two_candidates.begun) == (2, [])
+    printed = capsys.readouterr().err
+    assert "server.basedir = " in printed
+    assert "runs only if you agree" in printed
 
 
 def test_an_interruption_ends_all_comparisons(two_candidates: Measurements) -> None:
     two_candidates.ends = [typer.Exit(130)]
     with pytest.raises(typer.Exit) as ended:
-        history("made", results=two_candidates.results, confirm=True)
+        history("made", results=two_candidates.results, confirm=True, yes=True)
     assert (ended.value.exit_code, len(two_candidates.begun)) == (130, 1)
 
 
@@ -501,11 +513,11 @@ def test_only_the_interrupted_comparison_is_resumed(
 ) -> None:
     two_candidates.ends = [typer.Exit(130)]
     with pytest.raises(typer.Exit):
-        history("made", results=two_candidates.results, confirm=True)
+        history("made", results=two_candidates.results, confirm=True, yes=True)
     ((pair, _),) = two_candidates.begun
     confirmation(two_candidates.results, 950, pair[1:], name=pair[0], blocks_run=4)
     two_candidates.begun.clear()
-    code, _ = answer(two_candidates.results, capsys, confirm=True, resume=True)
+    code, _ = answer(two_candidates.results, capsys, confirm=True, yes=True, resume=True)
     assert [(one[0], resume) for one, resume in two_candidates.begun] == [
         ("nightly", True),
         ("weekly", False),

@@ -114,6 +114,16 @@ def test_markup_in_values_stays_and_everything_else_is_escaped() -> None:
         ["{a}", None, {}],
         ["{a.__class__}", None, {"a": "x"}],
         ["{a[0]}", None, {"a": "x"}],
+        # The names of values are the stranger's too.
+        ["{a.__class__}", None, {"a.__class__": 1, "a": "x"}],
+        [
+            "{a.__new__.__globals__[re].enum.sys.modules[os].environ}",
+            None,
+            {"a.__new__.__globals__[re].enum.sys.modules[os].environ": 1, "a": ["x", None, {}]},
+        ],
+        ["{a[0]}", "{a[0]}", {"a[0]": 1, "a": "x", "number": 2}],
+        ["{}", None, {"": "x"}],
+        ["{0}", None, {"0": "x"}],
         ["{a!r}", None, {"a": "x"}],
         ["{a:>999999999}", None, {"a": "x"}],
         ["{a:{b}}", None, {"a": 1.0, "b": "9"}],

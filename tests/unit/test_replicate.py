@@ -110,7 +110,7 @@ def test_it_asks_before_it_runs(publish: Callable[..., Path], capsys: pytest.Cap
     assert (Path("made.toml")).read_text() == hook
     printed = capsys.readouterr().err
     assert "with --profile quick --set design.blocks=6" in printed
-    assert "b: before_trial = rm -r x" in printed
+    assert "b: server.before_trial = rm -r x" in printed
 
 
 def test_changes_of_what_is_measured_are_refused(publish: Callable[..., Path]) -> None:

@@ -23,6 +23,14 @@ def check(  # noqa: PLR0917 — one parameter per option; typer passes them by n
             "data.",
         ),
     ] = False,
+    static: Annotated[
+        bool,
+        typer.Option(
+            "--static",
+            help="Execute nothing of the experiment, not even a program's --version, and connect to nothing: "
+            "for the file of another person. Shows what a comparison would execute and read.",
+        ),
+    ] = False,
     share_machine: ShareMachine = False,
     _verbose: Verbose = False,
 ) -> None:
@@ -31,6 +39,12 @@ def check(  # noqa: PLR0917 — one parameter per option; typer passes them by n
 
     experiment = read(file, profile, assignments or [])
 
+    from dbdyno.commands.check import Depth
     from dbdyno.commands.check import check as work
+    from dbdyno.problem import Problem
 
-    work(file, experiment, profile, results, with_data=with_data, share=share_machine)
+    if static and with_data:
+        raise Problem("--static and --with-data exclude each other", "Leave one of them out")
+
+    depth = Depth.STATIC if static else Depth.DATA if with_data else Depth.PROGRAMS
+    work(file, experiment, profile, results, depth, share=share_machine)

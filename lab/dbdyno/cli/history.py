@@ -21,6 +21,10 @@ def history(  # noqa: PLR0917 — one parameter per option; typer passes them by
     confirm: Annotated[
         bool, typer.Option("--confirm", help="Compare the servers before and after each candidate change.")
     ] = False,
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", help="With --confirm: do not ask before a stored experiment runs."),
+    ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="With --confirm: continue an interrupted comparison.")
     ] = False,
@@ -34,6 +38,14 @@ def history(  # noqa: PLR0917 — one parameter per option; typer passes them by
     from dbdyno.commands.history import history as work
 
     options = Options(
-        results, limit, confirm, resume, share_machine, accept_changes, require_language(language), format
+        results,
+        limit,
+        confirm,
+        yes,
+        resume,
+        share_machine,
+        accept_changes,
+        require_language(language),
+        format,
     )
     work(experiment, options)

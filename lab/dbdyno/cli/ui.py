@@ -19,7 +19,10 @@ def ui(  # noqa: PLR0917 — one parameter per option; typer passes them by name
     ] = False,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="File with a token that users must enter; required unless --listen is loopback."),
+        typer.Option(
+            help="File with a token that users must enter, instead of one in the address that is printed; "
+            "required unless --listen is a loopback address."
+        ),
     ] = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the pages in a browser.")] = False,
     language: Language = "en",

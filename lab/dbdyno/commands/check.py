@@ -1,18 +1,20 @@
 """`dbdyno check FILE.toml`: says what is wrong with an experiment, and what its comparison needs.
 
-By default no server starts. With --with-data, the READY checks follow on each variant's server with its data;
-the loaded data stay in the cache for the next run.
+By default no server starts; with --static nothing of the experiment is executed. With --with-data, the READY
+checks follow on each variant's server with its data; the loaded data stay in the cache for the next run.
 """
 
 from __future__ import annotations
 
 import shlex
+from enum import Enum
 from pathlib import Path
 from typing import NoReturn
 
 import typer
 
 from dbdyno import checks
+from dbdyno.commands.disclosure import disclosure
 from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.plan import bytes_text
 from dbdyno.commands.sharing import only_measurement
@@ -38,8 +40,19 @@ _HEADINGS = {
 }
 
 
+class Depth(Enum):
+    """What a check may do."""
+
+    # Execute nothing and connect to nothing.
+    STATIC = "static"
+    # Ask programs and images for their versions.
+    PROGRAMS = "programs"
+    # Start servers, and load data.
+    DATA = "data"
+
+
 def check(
-    file: Path, experiment: Experiment, profile: str | None, results: Path, *, with_data: bool, share: bool
+    file: Path, experiment: Experiment, profile: str | None, results: Path, depth: Depth, *, share: bool
 ) -> NoReturn:
     """Check an experiment, which `file` holds, and print what is found and what the comparison needs.
 
@@ -48,19 +61,26 @@ def check(
     experiment = choose_pairing(assign_cpus(experiment))
     require_cpus(experiment)
     engine = Engine()
-    inspection = inspect(experiment, results, engine, _print_progress)
+    executes = depth is not Depth.STATIC
+    inspection = inspect(experiment, results, engine, _print_progress, executes=executes)
     findings = inspection.findings
-    if with_data and inspection.problem is None:
+    if depth is Depth.DATA and inspection.problem is None:
         with only_measurement(f"check {file}", share=share), interruptible("stopping the servers"):
             findings = preflight(experiment, results, engine, _print_progress)
     _print_findings(findings)
     _print_needs(experiment, inspection, make_plan(experiment, find_earlier(results, experiment)))
+    if not executes:
+        print(*disclosure(experiment), sep="\n")
     if inspection.problem is not None:
         raise inspection.problem
-    if not with_data:
+    if depth is not Depth.DATA:
         of_profile = f" --profile {shlex.quote(profile)}" if profile else ""
+        unknown = (
+            "" if executes else "versions and data that are loaded already, because nothing was executed; "
+        )
         print(
-            "Not checked: settings, statements and data on the servers. dbdyno compare checks them first;\n"
+            f"Not checked: {unknown}settings, statements and data on the servers. dbdyno compare checks "
+            "them first;\n"
             f"  now: dbdyno check {shlex.quote(str(file))}{of_profile} --with-data"
         )
     stopping = len(checks.blocking_findings(findings))

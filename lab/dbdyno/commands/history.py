@@ -20,6 +20,7 @@ from rich.console import Console
 from dbdyno.commands.choices import Output, TextFormat
 from dbdyno.commands.compare import Source, measure
 from dbdyno.commands.console import SafeConsole, print_text, result_console
+from dbdyno.commands.disclosure import agree
 from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.option_document import as_toml
 from dbdyno.commands.stored_run import judge_if_needed, open_run
@@ -52,6 +53,8 @@ class Options:
     results: Path
     limit: int
     confirm: bool
+    # Do not ask before a stored experiment runs.
+    yes: bool
     resume: bool
     share: bool
     accept_changes: bool
@@ -71,8 +74,9 @@ def history(name: str, options: Options) -> None:
     """Print the history of an experiment; with `confirm`, compare the servers around each candidate first.
     Raises Problem; exits with 1 if a change is an alert.
     """
-    if options.resume and not options.confirm:
-        raise Problem("--resume has no effect without --confirm", "Add --confirm")
+    for name_of_option, is_set in (("--resume", options.resume), ("--yes", options.yes)):
+        if is_set and not options.confirm:
+            raise Problem(f"{name_of_option} has no effect without --confirm", "Add --confirm")
     stored = _read(name, options)
     code: int = ExitCode.DONE
     if options.confirm:
@@ -175,6 +179,8 @@ def _confirm(series: HistorySeries, change: HistoryChange, runs: dict[int, Run],
     document = confirming_document(experiment, before, after)
     begun = _begun(experiment, options.results) if options.resume else None
     print(change.sentence, file=sys.stderr)
+    # Whoever can write to the folder of results has written this experiment.
+    agree(begun or experiment, str(after.path / "experiment.toml"), yes=options.yes)
     _, code = measure(
         Source(Path(f"{experiment.name}.toml"), content=as_toml(document).encode()),
         begun or experiment,

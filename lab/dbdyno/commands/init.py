@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dbdyno.commands.disclosure import disclosure
 from dbdyno.commands.one_line import OneLine, make_document
 from dbdyno.commands.option_document import as_toml
 from dbdyno.experiment.errors import InvalidExperiment
@@ -45,6 +46,7 @@ def init(file: Path, origin: str | None, results: Path) -> None:
         raise Problem(
             f"{file} exists already", f"Name another file: dbdyno init {shlex.quote(file.stem)}-2.toml"
         )
+    is_stored = False
     if origin is None:
         source = _ask()
     elif is_command(origin):
@@ -57,8 +59,11 @@ def init(file: Path, origin: str | None, results: Path) -> None:
         print(
             f"note: the file is that of {run.path}; paths in it are relative to its folder", file=sys.stderr
         )
+        is_stored = True
     _write(file, source)
     experiment = read(file, None, [])
+    if is_stored:
+        print(*disclosure(experiment), sep="\n", file=sys.stderr)
     command = "compare" if len(experiment.variants) > 1 else "run"
     name = shlex.quote(str(file))
     print(f"{file} is written. Next: dbdyno check {name}, then dbdyno {command} {name}")

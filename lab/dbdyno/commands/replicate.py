@@ -17,12 +17,12 @@ import typer
 
 from dbdyno.commands.choices import Output, TextFormat
 from dbdyno.commands.compare import Source, measure
-from dbdyno.commands.console import SafeConsole, print_text
 from dbdyno.commands.diff import replication, require_comparable, show
+from dbdyno.commands.disclosure import agree
 from dbdyno.commands.one_line import write_new
 from dbdyno.commands.option_document import as_toml
 from dbdyno.experiment.file_reading import parse_toml
-from dbdyno.experiment.model import Experiment, SqlWorkload
+from dbdyno.experiment.model import SqlWorkload
 from dbdyno.experiment.reading import read, read_bytes
 from dbdyno.judge.comparable import Side, differences, side
 from dbdyno.judge.replication import Names
@@ -34,11 +34,6 @@ from dbdyno.store.run import experiment_hash, stored_experiment
 NAMES = Names("the report", "this run", "the published effect")
 # Keys of a variant's tables that name a file, besides those of its workloads.
 _FILES = ("config", "tls_ca", "tls_certificate", "tls_key", "server_public_key")
-# Keys of a server that name programs or what they run with.
-_COMMANDS = (
-    "start", "stop", "restore", "describe", "sample", "before_trial", "during_trial", "after_trial",
-    "basedir", "arguments", "init_sql", "image",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -65,8 +60,7 @@ def replicate(page: Path, options: Options) -> None:
     source = Source(write_new(text, Path(), first.experiment.name), published.profile, assignments)
     print(f"experiment file: {source.file}", file=sys.stderr)
     experiment = read(source.file, source.profile, assignments)
-    if not options.yes:
-        _confirm(source, experiment)
+    agree(experiment, str(source.file), yes=options.yes, changes=_changes(source))
     as_json = options.output is TextFormat.JSON
     with _on_standard_error() if as_json else contextlib.nullcontext():
         run, code = measure(
@@ -169,34 +163,10 @@ def _require_same(first: Side, source: str, profile: str | None, assignments: Se
         )
 
 
-def _confirm(source: Source, experiment: Experiment) -> None:
-    """Ask whether the experiment may run. Raises Problem without a terminal, and if the answer is no."""
-    console = SafeConsole(stderr=True, highlight=False)
+def _changes(source: Source) -> str:
+    """The options that change the experiment file."""
     profile = [] if source.profile is None else [f"--profile {source.profile}"]
-    changes = [*profile, *(f"--set {text}" for text in source.assignments)]
-    lines = [f"with {' '.join(changes)}"] if changes else []
-    print_text(console, "An experiment file is like a program: it starts servers with its settings.")
-    for line in (*lines, *_commands(experiment)):
-        print_text(console, f"  {line}", indent=4)
-    if not sys.stdin.isatty():
-        raise Problem(
-            "the experiment of a report runs only if you agree",
-            f"Read {source.file}, then repeat the command with --yes",
-        )
-    if not typer.confirm(f"Have you read {source.file}, and shall it run?", err=True):
-        raise Problem("nothing was run", f"The experiment file stays: {source.file}")
-
-
-def _commands(experiment: Experiment) -> Iterator[str]:
-    """What the variants run besides a server's program, and the servers of others."""
-    for variant in experiment.variants:
-        server = variant.server
-        for key in _COMMANDS:
-            if value := getattr(server, key):
-                shown = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-                yield f"{variant.name}: {key} = {shown}"
-        if server.url is not None:
-            yield f"{variant.name}: puts {server.url} under load"
+    return " ".join([*profile, *(f"--set {text}" for text in source.assignments)])
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from dbdyno.problem import ExitCode
 from dbdyno.report import tables
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
-from dbdyno.report.writing import ImageFormat
+from dbdyno.report.writing import ImageFormat, refuse_links
 from dbdyno.store import Run
 
 
@@ -94,7 +94,9 @@ def _render(stored: Run, target: Target, not_rendered: int) -> None:
         case Format.PARQUET:
             from dbdyno.analysis import Results  # noqa: PLC0415 — reads histograms, which no other format needs.
 
-            for path in Results(stored).write_parquet((target.folder or stored.path) / "parquet"):
+            folder = (target.folder or stored.path) / "parquet"
+            refuse_links(stored, folder)
+            for path in Results(stored).write_parquet(folder):
                 print(path)
         case other:
             print(WRITERS[other](stored))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from pathlib import Path
 
 from dbdyno.commands.choices import require_language
 from dbdyno.commands.init import example
-from dbdyno.commands.opening import open_page
+from dbdyno.commands.opening import open_page, page_to
 from dbdyno.listening import listener
 from dbdyno.problem import Problem
 
@@ -14,11 +16,10 @@ from dbdyno.problem import Problem
 def ui(
     results: Path, listen: str, token_file: Path | None, language: str, *, allow_run: bool, open_browser: bool
 ) -> None:
-    """Serve the pages until interrupted; print the address. Raises Problem."""
+    """Serve the pages until interrupted; print the address with its token. Raises Problem."""
     require_language(language)
-    place = listener(
-        listen, token_file, "read the runs and start experiments" if allow_run else "read the runs"
-    )
+    what = "read the runs and start experiments" if allow_run else "read the runs"
+    place = listener(listen, token_file, what, needs_token=True)
     try:
         from dbdyno.ui.app import Site, serve  # noqa: PLC0415 — an optional dependency.
     except ModuleNotFoundError as error:
@@ -29,13 +30,20 @@ def ui(
         ) from error
     from dbdyno.ui.pages import Pages  # noqa: PLC0415 — after the error about the missing package.
 
-    def started(address: str) -> None:
-        print(address, flush=True)
-        if open_browser:
-            open_page(address)
+    with contextlib.ExitStack() as stack:
 
+        def started(address: str) -> None:
+            print(address, flush=True)
+            if open_browser:
+                open_page(stack.enter_context(page_to(address)).as_uri())
+
+        site = Site(Pages(results, language), Path(), example(), allow_run=allow_run)
+        _serve(lambda: serve(site, place, started), listen)
+
+
+def _serve(work: Callable[[], None], listen: str) -> None:
     try:
-        serve(Site(Pages(results, language), Path(), example(), allow_run=allow_run), place, started)
+        work()
     except OSError as error:
         raise Problem(
             f"cannot listen on {listen}: {error.strerror or error}", "Choose another port"

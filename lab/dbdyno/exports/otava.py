@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 
 from dbdyno.exports.series import read
+from dbdyno.spreadsheet import write_csv
 from dbdyno.store import Run
 from dbdyno.store.listing import began
 
@@ -41,9 +40,5 @@ def otava_row(run: Run) -> dict[str, str]:
 
 def write_rows(rows: Sequence[Mapping[str, str]]) -> str:
     """The rows as CSV, with the columns of all of them."""
-    text = io.StringIO()
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().rstrip("\n")
+    return write_csv([columns, *([row.get(column, "") for column in columns] for row in rows)])

@@ -22,7 +22,7 @@ from markupsafe import Markup
 from dbdyno.languages import ENGLISH
 from dbdyno.report import formatting
 from dbdyno.report.page import environment_for
-from dbdyno.report.writing import report_folder, write
+from dbdyno.report.writing import render_page
 from dbdyno.store import VERDICT, Run, StoreProblem, files
 from dbdyno.store.listing import began, is_running, list_runs
 from dbdyno.store.run import run_order
@@ -133,22 +133,27 @@ def _folder(run: Run) -> Path:
 
 
 def _write_report(run: Run, folder: Path, warn: Callable[[str], object], language: str) -> None:
-    """Copy the report of a run, which is rendered if it is older than its verdict."""
-    source = report_folder(run, language)
-    page = source / _PAGE
-    with files.store_errors(page):
-        is_current = page.is_file() and page.stat().st_mtime >= (run.path / VERDICT).stat().st_mtime
-    if not is_current:
-        write(
-            run,
-            lambda reason: warn(f"the report of {run.path} lacks charts: {reason}"),
-            language,
-        )
-    for name in (Path(_PAGE), _CARD):
-        if (source / name).is_file():
-            files.make_folder((folder / name).parent)
-            with files.open_regular(source / name) as file:
-                files.write(folder / name, file.read())
+    """Render the report of a run, unless it is newer than the run's verdict. A page in the run's folder is
+    not used: it may be another person's, with scripts that would run for the readers of the site.
+    """
+    path = folder / _PAGE
+    with files.store_errors(path):
+        verdict_ns = (run.path / VERDICT).stat().st_mtime_ns
+        if path.is_file() and path.stat().st_mtime_ns >= verdict_ns and _is_in(path, language):
+            return
+    content, rendered = render_page(run, language)
+    if rendered.failure:
+        warn(f"the report of {run.path} lacks charts: {rendered.failure}")
+    files.make_folder((folder / _CARD).parent)
+    if (card := rendered.by_name.get("card")) is not None:
+        files.write(folder / _CARD, card.png)
+    files.write(path, content.encode())
+
+
+def _is_in(path: Path, language: str) -> bool:
+    """Whether a report is in a language."""
+    with files.open_regular(path) as file:
+        return f'<html lang="{language}">'.encode() in file.read(4096)
 
 
 def _results(verdict: VerdictFile) -> list[Result]:

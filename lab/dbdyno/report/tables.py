@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from dataclasses import asdict
 
 from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.report.model import gather, value
+from dbdyno.spreadsheet import write_csv
 from dbdyno.store import Run
 
 COLUMNS = (
@@ -31,12 +30,10 @@ def as_csv(run: Run) -> str:
     average over the column includes the failure.
     """
     report = gather(run)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     # Metrics of design.metrics that no column has.
     further = [one for one in report.experiment.metrics if one not in (THROUGHPUT, *COLUMNS)]
     columns = (*COLUMNS, *further)
-    writer.writerow(columns)
+    rows: list[list[object]] = [[*columns]]
     for trial in report.trials:
         plan = [trial.index + 1, trial.block + 1, trial.variant, trial.workload]
         load = [trial.point.unit, f"{trial.point.value:g}"]
@@ -49,8 +46,8 @@ def as_csv(run: Run) -> str:
             "longest_gap_us": _known(trial.figures.longest_gap_us) if trial.figures else "",
         }
         values = [figures.get(column, "") for column in columns[len(plan) + len(load) + len(status) :]]
-        writer.writerow([*plan, *load, *status, *values])
-    return text.getvalue().rstrip("\n")
+        rows.append([*plan, *load, *status, *values])
+    return write_csv(rows)
 
 
 def _known(figure: int | None) -> int | str:

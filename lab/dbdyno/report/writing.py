@@ -12,7 +12,7 @@ from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import Report, gather
 from dbdyno.report.page import page
 from dbdyno.report.rendering import RenderedCharts, render
-from dbdyno.store import Run, files
+from dbdyno.store import Run, StoreProblem, files
 
 ImageFormat = Literal["svg", "png"]
 
@@ -40,7 +40,7 @@ def write(
     charts, rendered = _render(report, language)
     content = page(report, charts, rendered, language)
     path = folder / "report.html"
-    files.make_folder(folder)
+    _make_folder(run, folder)
     files.write(path, content.encode())
     _write_charts(folder, charts, rendered, ("svg", "png"))
     pictures = [chart for chart in charts if chart.in_page and chart.name in rendered.by_name]
@@ -48,6 +48,13 @@ def write(
     if rendered.failure:
         warn(rendered.failure)
     return path
+
+
+def render_page(run: Run, language: str = ENGLISH) -> tuple[str, RenderedCharts]:
+    """The page of a judged run as `write` writes it, and its charts. Raises StoreProblem."""
+    report = gather(run)
+    charts, rendered = _render(report, language)
+    return page(report, charts, rendered, language), rendered
 
 
 def report_folder(run: Run, language: str, folder: Path | None = None) -> Path:
@@ -65,7 +72,9 @@ def write_charts(
     the run was not judged or a file cannot be written.
     """
     charts, rendered = _render(gather(run), language)
-    paths = _write_charts(report_folder(run, language, folder), charts, rendered, (image_format,))
+    folder = report_folder(run, language, folder)
+    _make_folder(run, folder)
+    paths = _write_charts(folder, charts, rendered, (image_format,))
     if rendered.failure:
         raise RenderingError(rendered.failure)
     return paths
@@ -82,6 +91,20 @@ def _render(report: Report, language: str) -> tuple[list[Chart], RenderedCharts]
         return charts, render(charts, translate)
     except Exception as error:
         return [], RenderedCharts(failure=f"{type(error).__name__}: {error}")
+
+
+def refuse_links(run: Run, *folders: Path) -> None:
+    """Raise StoreProblem for folders within the run that are links: the run may be another person's, and they
+    could lead to files of the user.
+    """
+    for path in folders:
+        if path != run.path and path.is_relative_to(run.path) and path.is_symlink():
+            raise StoreProblem(f"{path} is a link", "Remove it, or write the report elsewhere with --output")
+
+
+def _make_folder(run: Run, folder: Path) -> None:
+    refuse_links(run, folder, folder / "charts")
+    files.make_folder(folder)
 
 
 def _write_charts(

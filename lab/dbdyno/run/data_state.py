@@ -86,8 +86,11 @@ class DataState:
         engine: Engine,
         listen: Listener,
         times: StepTimes | None = None,
+        *,
+        executes: bool = True,
     ) -> None:
-        self._times = times or StepTimes()
+        """If `executes` is false, no program is asked for its version, and all data count as not loaded."""
+        self._times, self._executes = times or StepTimes(), executes
         self._experiment, self._workspace = experiment, workspace
         self._engine, self._listen = engine, listen
         self._state = experiment.design.state
@@ -146,7 +149,8 @@ class DataState:
             is_own = key != data_key(experiment.workload_for(baseline, title), baseline)
             if (variant is baseline or is_own) and has_snapshot(experiment, variant) and key not in counted:
                 counted.append(key)
-                data.append((workload, self._snapshots.find_bytes(experiment, workload, variant)))
+                find = self._snapshots.find_bytes
+                data.append((workload, find(experiment, workload, variant) if self._executes else None))
         return data
 
     def snapshot(self, workload: Workload, variant: Variant) -> Snapshot | None:

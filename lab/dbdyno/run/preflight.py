@@ -1,5 +1,5 @@
-"""Runs `dbdyno check`: what can be said without a server (`inspect`), and with --with-data also every check
-of each variant's server that needs no load (`preflight`).
+"""Runs `dbdyno check`: what can be said without a server (`inspect`), with --static also without executing
+anything, and with --with-data also every check of each variant's server that needs no load (`preflight`).
 
 Unlike a comparison, both continue after a finding of level stop, and thus report all findings.
 """
@@ -43,9 +43,12 @@ class Inspection:
     problem: Problem | None
 
 
-def inspect(experiment: Experiment, results: Path, engine: Engine, listen: Listener) -> Inspection:
+def inspect(
+    experiment: Experiment, results: Path, engine: Engine, listen: Listener, *, executes: bool = True
+) -> Inspection:
     """The findings of the checks of the design, and what the comparison needs on this machine. Starts no
-    server, connects to none, and loads nothing. Raises Problem if no folder can hold the servers' data.
+    server, connects to none, and loads nothing; programs and images say their versions, unless `executes` is
+    false. Raises Problem if no folder can hold the servers' data.
     """
     coordinator = Coordinator(experiment, None, engine, listen)
     coordinator.check(Moment.DESIGN, Context(experiment))
@@ -54,9 +57,10 @@ def inspect(experiment: Experiment, results: Path, engine: Engine, listen: Liste
     with contextlib.closing(Workspace.open(results)) as workspace:
         free_bytes = shutil.disk_usage(workspace.base).free
         try:
-            require_servers(experiment, workspace)
-            servers = {variant.name: describe_server(variant) for variant in experiment.variants}
-            data = DataState(experiment, workspace, engine, listen)
+            if executes:
+                require_servers(experiment, workspace)
+            servers = {one.name: describe_server(one, executes=executes) for one in experiment.variants}
+            data = DataState(experiment, workspace, engine, listen, executes=executes)
             titles = [workload.title for workload in experiment.workloads]
             space = data.space(titles, count_slots(experiment))
             data.require_space(titles, count_slots(experiment))

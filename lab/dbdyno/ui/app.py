@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import uvicorn
 from fastapi import FastAPI, Request
-from fastapi.responses import FileResponse, PlainTextResponse, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from nicegui import ui
 
 from dbdyno.experiment.errors import InvalidExperiment
@@ -29,6 +29,8 @@ from dbdyno.ui.pages import Pages
 REFRESH_S, TYPING_S = 2.0, 0.4
 # Seconds that a page may take: two runs are compared by another process.
 PAGE_S = children.LIMIT_S + 30.0
+# A report has no script. In a sandbox without allow-same-origin it could not use these pages if it had one.
+_REPORT_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 # Language of the texts -> that of the library's own words.
 _LANGUAGES: Mapping[str, Any] = {"ko": "ko-KR"}
 
@@ -146,14 +148,15 @@ class Site:
         return self._example
 
     def report(self, experiment: str, folder: str) -> Response:
-        """The stored report of a run."""
+        """The report of a run, rendered from its data: a stored page may be another person's."""
         try:
-            path = self.pages.report_path(self.pages.find(experiment, folder))
+            run = self.pages.find(experiment, folder)
         except StoreProblem as problem:
             return PlainTextResponse(problem.text, status_code=404)
-        if path is None:
-            return PlainTextResponse("this run has no report: dbdyno report writes it", status_code=404)
-        return FileResponse(path, media_type="text/html")
+        try:
+            return HTMLResponse(self.pages.report(run), headers={"Content-Security-Policy": _REPORT_POLICY})
+        except StoreProblem as problem:
+            return PlainTextResponse(f"{problem.text}. {problem.fix}", status_code=409)
 
 
 class _Editor:
@@ -161,6 +164,8 @@ class _Editor:
 
     def __init__(self, site: Site, source: str) -> None:
         self._site, self._source, self._translate = site, source, site.translate
+        # Starts what `_start` has shown.
+        self._start_button: ui.element | None = None
 
     def show(self) -> None:
         """Put the elements into the page."""
@@ -178,6 +183,7 @@ class _Editor:
             with ui.element("div").classes("buttons"):
                 self._name = ui.input(translate(compose("Save as")), value="my-question.toml")
                 _button(translate(compose("Save and start")), self._start)
+            self._start_place = ui.element("div").classes("buttons")
         else:
             off = translate(compose("Starting is off: dbdyno ui --allow-run turns it on."))
             ui.html(f'<p class="legend">{off}</p>', sanitize=False)
@@ -187,7 +193,8 @@ class _Editor:
     def _read(self) -> bool:
         """Show all errors of the text; whether there is none."""
         try:
-            children.read_text(self._text.value or "", self._site.folder)
+            is_confined = not self._site.allow_run
+            children.read_text(self._text.value or "", self._site.folder, is_confined=is_confined)
         except InvalidExperiment as problem:
             self._errors.set_content(self._site.pages.render("errors.html.j2", errors=problem.errors))
             return False
@@ -208,33 +215,52 @@ class _Editor:
         self._cost.set_content(self._site.pages.render("output.html.j2", text=text))
 
     async def _start(self) -> None:
+        """Show what the experiment would execute and read, with a button that starts it."""
         if not self._site.allow_run or not self._read():
             return
+        name, source = self._name.value or "", self._text.value or ""
+        if re.fullmatch(children.NAME, name) is None:
+            self._print(f"{name!r} is no name of a file such as my-question.toml")
+            return
+        self._print(self._translate(compose("Checking …")))
+        _, output = await children.check(source, self._site.folder, self._site.pages.results)
+        self._print(output)
+
+        async def begin() -> None:
+            start.delete()
+            await self._begin(name, source)
+
+        if self._start_button is not None:
+            self._start_button.delete()
+        with self._start_place:
+            start = self._start_button = _button(self._translate(compose("Start it")), begin)
+
+    async def _begin(self, name: str, source: str) -> None:
+        """Save and start the experiment that was shown."""
+        self._start_button = None
         try:
-            name = self._name.value or ""
-            if re.fullmatch(children.NAME, name) is None:
-                raise Problem(f"{name!r} is no name of a file such as my-question.toml")
-            experiment = children.read_text(self._text.value or "", self._site.folder)
-            file = children.save(self._text.value or "", self._site.folder, name)
+            experiment = children.read_text(source, self._site.folder, is_confined=False)
+            file = children.save(source, self._site.folder, name)
         except Problem as problem:
             self._print(problem.text)
             return
         before = _folders(self._site.pages.results / experiment.name)
         comparison = await self._site.start(file)
-        stop = _button(self._translate(compose("Stop")), comparison.stop)
+        with self._start_place:
+            stop = _button(self._translate(compose("Stop")), comparison.stop)
 
-        def refresh() -> None:
-            new = _folders(self._site.pages.results / experiment.name) - before
-            link = next((f"/run/{quote(experiment.name)}/{quote(path.name)}" for path in sorted(new)), "")
-            content = self._site.pages.render(
-                "started.html.j2", link=link, text=comparison.output, code=comparison.exit_code
-            )
-            self._cost.set_content(content)
-            if comparison.exit_code is not None:
-                timer.deactivate()
-                stop.delete()
+            def refresh() -> None:
+                new = _folders(self._site.pages.results / experiment.name) - before
+                link = next((f"/run/{quote(experiment.name)}/{quote(path.name)}" for path in sorted(new)), "")
+                content = self._site.pages.render(
+                    "started.html.j2", link=link, text=comparison.output, code=comparison.exit_code
+                )
+                self._cost.set_content(content)
+                if comparison.exit_code is not None:
+                    timer.deactivate()
+                    stop.delete()
 
-        timer = ui.timer(REFRESH_S, refresh)
+            timer = ui.timer(REFRESH_S, refresh)
 
 
 def _button(text: str, action: Callable[[], Any]) -> ui.element:
@@ -248,7 +274,9 @@ def _folders(path: Path) -> set[Path]:
 
 
 def serve(site: Site, place: Listener, started: Callable[[str], object]) -> None:
-    """Serve the pages until the process is interrupted; `started` gets the address. Raises OSError."""
+    """Serve the pages until the process is interrupted; `started` gets the address, with a token that no file
+    has. Raises OSError.
+    """
     application = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     site.add_to(application)
     ui.run_with(
@@ -262,7 +290,8 @@ def serve(site: Site, place: Listener, started: Callable[[str], object]) -> None
     config = uvicorn.Config(
         Guard(application, place), host=place.host, port=place.port, log_level="error", ws_max_size=1 << 22
     )
-    server = _Server(config, lambda port: started(f"http://{place.url_host}:{port}/"))
+    query = f"?token={place.token}" if place.has_own_token else ""
+    server = _Server(config, lambda port: started(f"http://{place.url_host}:{port}/{query}"))
     asyncio.run(_serve(server, site))
 
 

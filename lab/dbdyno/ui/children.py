@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from dbdyno.experiment.effects import CSV_FILE, FILE_KEYS, named_files
+from dbdyno.experiment.file_reading import parse_toml
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.problem import Problem
@@ -34,17 +39,49 @@ async def run_command(*arguments: str) -> tuple[int, str]:
     return process.returncode or 0, output[:OUTPUT_BYTES_MAX].decode(errors="replace")
 
 
-def read_text(source: str, folder: Path) -> Experiment:
-    """The experiment of a text. Raises Problem with all errors."""
-    return read_bytes(source.encode(), folder / "experiment.toml")
+def read_text(source: str, folder: Path, *, is_confined: bool) -> Experiment:
+    """The experiment of a text. Raises Problem with all errors; if it `is_confined`, also for a file outside
+    of `folder`, whose lines errors could show to everyone who may use the pages.
+    """
+    if is_confined:
+        # An invalid text names no file yet.
+        with contextlib.suppress(ValueError):
+            _require_within(folder, _file_keys(parse_toml(source.encode())))
+    experiment = read_bytes(source.encode(), folder / "experiment.toml")
+    if is_confined:
+        _require_within(folder, named_files(experiment))
+    return experiment
+
+
+def _file_keys(value: Any) -> Iterator[tuple[str, str]]:
+    """Key and path wherever a document names a file, also by the end of a dotted key."""
+    if isinstance(value, list):
+        for one in value:
+            yield from _file_keys(one)
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            if isinstance(one, str):
+                is_file = key.rpartition(".")[2] in FILE_KEYS
+                yield from ((key, path) for path in ([one] if is_file else CSV_FILE.findall(one)))
+            yield from _file_keys(one)
+
+
+def _require_within(folder: Path, named: Iterator[tuple[str, str]]) -> None:
+    for key, text in named:
+        path = (folder / Path(text).expanduser()).resolve()
+        if not path.is_relative_to(folder.resolve()):
+            raise Problem(
+                f"{key} is {text}, which is not below the current folder of dbdyno ui",
+                "Copy the file there; with --allow-run the pages read any file",
+            )
 
 
 async def check(source: str, folder: Path, results: Path) -> tuple[int, str]:
-    """What `dbdyno check` says of a text, whose relative paths begin at `folder`."""
+    """What `dbdyno check` says of a text, whose relative paths begin at `folder`. Executes nothing of it."""
     with tempfile.NamedTemporaryFile("w", dir=folder, prefix=".dbdyno-ui-", suffix=".toml") as file:
         file.write(source)
         file.flush()
-        code, output = await run_command("check", file.name, "--results", str(results))
+        code, output = await run_command("check", file.name, "--static", "--results", str(results))
         return code, output.replace(file.name, "the experiment")
 
 

@@ -17,8 +17,8 @@ from dbdyno.report import formatting
 from dbdyno.report.model import Report, gather
 from dbdyno.report.page import environment_for
 from dbdyno.report.summary import Summary, summarize
-from dbdyno.report.writing import report_folder
-from dbdyno.store import Run, StoreProblem
+from dbdyno.report.writing import render_page
+from dbdyno.store import VERDICT, Run, StoreProblem
 from dbdyno.store.listing import is_running, list_runs
 from dbdyno.store.live import LiveRun, RunFollower
 from dbdyno.watch import view
@@ -29,6 +29,8 @@ LISTED_MAX = 200
 READ_S = 1.9
 # The newest trials in the table, and the newest intervals in the drawing.
 ROWS_MAX, POINTS_MAX = 200, 120
+# Reports that stay in memory.
+REPORTS_MAX = 8
 # Room for a row of the table: no name of a variant is cut.
 WIDTH_CELLS = 400
 WIDTH, HEIGHT = 640, 120
@@ -43,6 +45,9 @@ class Pages:
     # The runs in progress that pages show.
     _readers: dict[Path, RunReader] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    # Rendered reports, with the time of their verdict in nanoseconds; one is rendered at a time.
+    _reports: dict[Path, tuple[int, str]] = field(default_factory=dict)
+    _rendering: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self.templates: Environment = environment_for(self.language)
@@ -87,18 +92,23 @@ class Pages:
             now=now,
             experiment=experiment,
             report=_report(run, is_running=now.is_running),
-            report_link=self.report_path(run) is not None,
             rows=view.rows(now, experiment, WIDTH_CELLS)[:ROWS_MAX],
         )
         return content, now.is_running
 
-    def report_path(self, run: Run) -> Path | None:
-        """The page of its report; None if it was not written."""
-        for language in (self.language, "en"):
-            path = report_folder(run, language) / "report.html"
-            if path.is_file():
-                return path
-        return None
+    def report(self, run: Run) -> str:
+        """The page of a run's report. Raises StoreProblem if the run has no verdict, or was changed."""
+        run.require_unchanged("dbdyno report --accept-changes judges the run as it is")
+        if is_running(run) or run.judge_files() is None:
+            raise StoreProblem(f"{run.path} has no verdict", "dbdyno report judges a run that has ended")
+        judged_ns = (run.path / VERDICT).stat().st_mtime_ns
+        with self._rendering:
+            if (known := self._reports.get(run.path)) is None or known[0] != judged_ns:
+                # The newest ones only: a report may have some megabytes.
+                self._reports = dict(list(self._reports.items())[-REPORTS_MAX + 1 :])
+                with run.reading():
+                    self._reports[run.path] = judged_ns, render_page(run, self.language)[0]
+            return self._reports[run.path][1]
 
     def compare(self, runs: Sequence[Run], answer: str) -> str:
         """Two runs next to each other, and what `dbdyno diff` says of them."""
