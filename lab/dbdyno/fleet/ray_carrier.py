@@ -28,7 +28,7 @@ PLACE_S_MAX = 60.0
 # Maximum seconds until an actor has started. The first one of a job starts a Python interpreter.
 ACTOR_S_MAX = 30.0
 # Maximum seconds for actors to remove their files.
-CLOSE_S_MAX = 2.0
+CLOSE_S_MAX = 1.0
 # Calls of one actor at the same time: `read` waits for records while others are answered.
 _THREADS = 4
 _LOG = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ class RayCarrier(Carrier):
 
     def release(self) -> None:
         """See `Carrier`."""
-        closing = [place.call("close") for place in self._places]
+        closing = [place.call("close") for place in self._places if not place.is_lost]
         # A host that is lost does not answer; what it has left is removed when it is used again.
         wait(closing, CLOSE_S_MAX)
         for place in self._places:
