@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 import ray
+from ray._private import worker as ray_worker
 from ray.exceptions import ActorDiedError, ActorUnavailableError
 from ray.util import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -104,6 +105,8 @@ class RayCarrier(Carrier):
                 'Start one with dbdyno fleet up, or write address = "local" for processes of this machine',
                 ExitCode.NOT_REACHABLE,
             ) from error
+        # It prints pages of logs to standard output when a host is lost, whatever `log_to_driver` is.
+        ray_worker.print_to_stdstream = _log_message
         # Hosts have no dbdyno: the class goes to them by value.
         ray.cloudpickle.register_pickle_by_value(engine_host)  # type: ignore[no-untyped-call]
 
@@ -182,6 +185,11 @@ class RayCarrier(Carrier):
         hosts = self._hosts()
         listed = ", ".join(f"{one['host']} with {one['cpus']:g} CPUs" for one in hosts)
         return f"The cluster has {len(hosts)} hosts: {listed}" if hosts else "The cluster has no hosts"
+
+
+def _log_message(data: Any, ignore_prefix: bool) -> None:  # noqa: ARG001 — Ray passes it.
+    """Log the first line of a message of Ray."""
+    _LOG.debug("Ray: %s", "".join(data["lines"]).strip().partition("\n")[0])
 
 
 class _NotPlaced(Exception):  # noqa: N818 — another attempt follows.
