@@ -180,10 +180,7 @@ KINDS = (
         "a raylet hangs (SIGSTOP)", _signal(signal.SIGSTOP, *RAYLET), 4, (1, 2), is_of_host=True,
         repair=_continue(*RAYLET),
     ),
-    Kind(
-        "dbdyno hangs (SIGSTOP)", _signal(signal.SIGSTOP, *DRIVER), 4, (0,), is_slow=True,
-        repair=_continue(*DRIVER),
-    ),
+    Kind("dbdyno hangs (SIGSTOP)", _signal(signal.SIGSTOP, *DRIVER), 4, (0,), is_slow=True),
     Kind(
         "`kill -9` of dbdyno, then `--resume`", _signal(signal.SIGKILL, *DRIVER), 4, (0,), is_driver=True,
     ),
@@ -258,10 +255,11 @@ def _meet(scene: Scene, case: Case, engines: set[int], results: Results, waited_
     result = CaseResult(case.seed, case.number, [f"{kind.name} on {host.name}" for kind, host in done])
     result.waited_s = round(waited_s, 1)
     result.engines_s = round(time.monotonic() - hit, 2)
-    for kind, host in done:
-        kind.repair(scene, host)
+    send_signal(scene.hosts[0], signal.SIGCONT, *DRIVER)
     if not any(kind.is_driver for kind in kinds):
         _describe_attempt(scene, hit_us, result)
+    for kind, host in done:
+        kind.repair(scene, host)
     result.problems += _judge(result, kinds, was_quiet=results.since_host_fault >= QUIET)
     if any(kind.is_of_host for kind in kinds):
         results.since_host_fault = 0

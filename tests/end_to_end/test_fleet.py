@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import socket
@@ -264,6 +265,26 @@ def test_tables_that_a_fleet_has_loaded_are_those_of_one_engine(
         assert engine.run("cleanup", document, address.environment()).done
     assert checksums[0] == checksums[1]
     assert all(checksums[0])
+
+
+def test_loading_that_loses_an_engine_is_repeated(
+    fleet: FleetEngine, mariadb: LocalServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    address = mariadb.address()
+    document = plan(3, target=address.target("tcp"))
+    del document["start"]
+    document["workload"] = {"name": "oltp_read_write", "options": {"tables": 2, "table_size": 30_000}}
+    document["loading"] = {"streams": 2, "method": "insert"}
+    with signalled(partial(child, 1, "prepare"), signal.SIGKILL, 0.1) as sent:
+        result = fleet.run("prepare", document, address.environment())
+    assert sent
+    assert "loading once more: the engine on engine" in caplog.text
+    assert result.done, result.failure()
+    for table in ("sbtest1", "sbtest2"):
+        counts = mariadb.query(f"SELECT COUNT(*), COUNT(DISTINCT id), MAX(id) FROM dbdyno.{table}")
+        assert counts == [(30_000, 30_000, 30_000)]
+    assert fleet.run("cleanup", document, address.environment()).done
 
 
 def test_rows_that_engines_insert_do_not_collide(fleet: FleetEngine, mariadb: LocalServer) -> None:

@@ -91,6 +91,14 @@ class FleetEngine(Engine):
             return self._run_everywhere(request, listeners)
         if request.command != "prepare" or request.plan["workload"]["name"] in _LOADED_BY_ONE:
             return super().execute(request, listeners)
+        try:
+            return self._load(request, listeners)
+        except EngineLost as problem:
+            _LOG.debug("loading once more: %s", problem.text)
+            return self._load(request, listeners)
+
+    def _load(self, request: Request, listeners: Listeners) -> EngineResult:
+        """Load tables from all engines; those that another attempt has left unfinished too."""
         result = super().execute(_with_part(request, "create"), listeners)
         if result.done:
             result = self._run_everywhere(_with_part(request, "fill"), listeners)
