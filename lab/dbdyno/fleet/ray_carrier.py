@@ -6,7 +6,9 @@ Kubernetes. An engine is an actor that is never restarted: a trial that loses on
 
 from __future__ import annotations
 
+import atexit
 import logging
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
@@ -30,6 +32,8 @@ PLACE_S_MAX = 60.0
 ACTOR_S_MAX = 30.0
 # Maximum seconds for actors to remove their files.
 CLOSE_S_MAX = 1.0
+# Maximum seconds to disconnect from the cluster.
+SHUTDOWN_S_MAX = 5.0
 # Calls of one actor at the same time: `read` waits for records while others are answered.
 _THREADS = 4
 _LOG = logging.getLogger(__name__)
@@ -143,7 +147,14 @@ class RayCarrier(Carrier):
     def close(self) -> None:
         """See `Carrier`."""
         self.release()
-        ray.shutdown()
+        # It waits without a limit for the raylet of this machine, which may be stopped. Then the end of this
+        # process would wait, too.
+        leaving = threading.Thread(target=ray.shutdown, daemon=True)
+        leaving.start()
+        leaving.join(SHUTDOWN_S_MAX)
+        if leaving.is_alive():
+            _LOG.debug("Ray does not disconnect")
+            atexit.unregister(ray_worker.shutdown)
 
     def _place_once(self, engines: int, per_host: int, deadline: float) -> list[RayPlace]:
         hosts = -(-engines // per_host)
