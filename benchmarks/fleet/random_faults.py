@@ -205,8 +205,8 @@ def inject_randomly(scene: Scene, count: int, minutes: float, seed: int, results
 
 def _disturb(scene: Scene, results: Results, is_over: Callable[[], bool], cases: Iterator[Case]) -> None:
     """One comparison, until it ends or the faults are over."""
-    with (Path("/tmp/fl") / f"output{time.time():.0f}").open("w+") as output:
-        process = scene.compare("--verbose", output=output)
+    with (scene.folder / "output").open("w+") as output:
+        process = scene.compare("--quiet", output=output)
         known: set[int] = set()
         began = time.monotonic()
         while process.poll() is None and not is_over():
@@ -222,11 +222,13 @@ def _disturb(scene: Scene, results: Results, is_over: Callable[[], bool], cases:
             waited_s, case = time.monotonic() - began, next(cases)
             if _meet(scene, case, engines, results, waited_s):
                 process.wait()
-                process = scene.compare("--resume", "--verbose", output=output)
+                process = scene.compare("--resume", "--quiet", output=output)
             began = time.monotonic()
         _end(scene, process, results)
         output.seek(0)
         text = output.read()
+        if ended := [line for line in text.splitlines() if line.startswith("dbdyno: ")]:
+            print(f"        {ended[-1]}", flush=True)
         if "Traceback" in text or "internal error" in text:
             results.complain(text[-2000:])
 
