@@ -7,7 +7,6 @@ faults, drawn at random and at random times, into short trials instead (see `ran
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 from pathlib import Path
 
@@ -16,7 +15,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from results import replace_between
 
 from .faults import FAULTS, observe, scene, table_row
-from .random_faults import inject_randomly
+from .random_faults import KINDS, inject_randomly
+from .results_of_faults import Results
 
 HEAD = (
     "| fault, while the load runs | what the user sees | all engines stopped after | kept | exit code |\n"
@@ -31,19 +31,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fleet", description=__doc__)
     parser.add_argument("--random", type=int, metavar="N", help="inject N random faults into short trials")
     parser.add_argument("--minutes", type=float, default=60.0, help="with --random: stop after this time")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="with --random: what all cases follow from")
+    parser.add_argument(
+        "--results", type=Path, metavar="FILE", help="with --random: append to, and make the table from, FILE"
+    )
     parser.add_argument("--only", type=int, nargs="*", help="numbers of faults, from 1")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the table into this document")
     options = parser.parse_args()
+    results = Results(options.results, options.seed)
     with scene() as made:
         if options.random:
-            tally = inject_randomly(made, options.random, options.minutes, random.Random(options.seed))
-            print(tally.table())
-            for reason, times in tally.lost.most_common():
-                print(f"{times:5} {reason}")
+            inject_randomly(made, options.random, options.minutes, options.seed, results)
+            table = results.table([kind.name for kind in KINDS])
+            print(table)
             if options.output:
-                replace_between(options.output, RANDOM_BEGIN, END, tally.table())
-            return min(len(tally.problems), 1)
+                replace_between(options.output, RANDOM_BEGIN, END, table)
+            return min(len(results.problems()), 1)
         rows, wrong = [], 0
         for number, fault in enumerate(FAULTS, start=1):
             if options.only and number not in options.only:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from dbdyno.problem import ExitCode
 from dbdyno.servers.workspace import Workspace
@@ -19,7 +18,8 @@ from dbdyno.store import Run, StoredTrial, files
 from dbdyno.store.listing import list_runs
 
 from .hosts import CPU_SHARE, Host, cluster, network, start_node
-from .scene import Scene, servers
+from .scene import ENGINE, Scene, servers
+from .sums import check_sum
 
 STOP_S_MAX = 5.0
 RUN_S_MAX = 240.0
@@ -77,7 +77,8 @@ def restart_node(scene: Scene, host: Host) -> None:
     """Bring a host back into the cluster."""
     host.connect()
     send_signal(host, signal.SIGKILL, "ray")
-    start_node(host, scene.environment, scene.hosts[0])
+    with host.unlimited():
+        start_node(host, scene.environment, scene.hosts[0])
 
 
 def _restart_third(scene: Scene) -> None:
@@ -93,11 +94,16 @@ def _cut(scene: Scene) -> None:
     scene.hosts[2].cut()
 
 
-ENGINE, ACTOR, RAYLET = ("dbdyno-engine", "run"), ("ray::EngineHost",), ("raylet/raylet", "--")
+ACTOR, RAYLET = ("ray::EngineHost",), ("raylet/raylet", "--")
 FAULTS = (
     Fault("`kill -9` of an engine", _kill(2, *ENGINE)),
     Fault("an engine hangs (SIGSTOP)", _kill(2, *ENGINE, number=signal.SIGSTOP)),
     Fault("`kill -9` of an actor", _kill(2, *ACTOR)),
+    Fault("an actor hangs (SIGSTOP)", _kill(2, *ACTOR, number=signal.SIGSTOP)),
+    Fault(
+        "a raylet hangs (SIGSTOP); the other hosts have room",
+        _kill(2, *RAYLET, number=signal.SIGSTOP), 2, _restart_third,
+    ),
     Fault("`kill -9` of dbdyno, then `--resume`", _kill(0, "dbdyno", "compare"), is_driver=True),
     Fault("`kill -9` of a raylet; the other hosts have room", _kill(2, *RAYLET), 2, _restart_third),
     Fault("`kill -9` of a raylet; no room for all engines", _kill(2, *RAYLET), 1, _restart_third),
@@ -112,7 +118,7 @@ FAULTS = (
         is_fatal=False,
     ),
     Fault("a host loses 3 % of its packets", _impair(loss=0.03), repair=_impair(), is_fatal=False),
-)
+)  # fmt: skip
 
 
 @contextmanager
@@ -133,7 +139,7 @@ def scene() -> Iterator[Scene]:
 
 
 def observe(
-    scene: Scene, fault: Fault, *, blocks: int = 2, seconds: float = 6.0, delay_s: float = 1.5
+    scene: Scene, fault: Fault, *, blocks: int = 1, seconds: float = 4.0, delay_s: float = 1.5
 ) -> Outcome:
     """Compare, and let the fault happen while the load of a trial runs."""
     scene.write(blocks=blocks, seconds=seconds, per_host=fault.per_host)
@@ -195,21 +201,6 @@ def _outcome(scene: Scene, fault: Fault, code: int, text: str, stopped_s: float 
 def earlier_attempts(run: Run) -> list[StoredTrial]:
     """The attempts of all trials before the last one, also those of a trial that could not run again."""
     return [StoredTrial(path.parent) for path in sorted(run.path.glob("trials/*/attempt-*/trial.json"))]
-
-
-def check_sum(trial: StoredTrial) -> list[str]:
-    """What is wrong with the numbers of a trial that counts: they are the sums of three complete engines."""
-    merged: dict[str, Any] = [one["data"] for one in trial.records() if one["type"] == "end"][-1]["phases"][
-        "measure"
-    ]
-    parts = []
-    for number in (1, 2, 3):
-        ends = [one["data"] for one in trial.records(f"engine-{number}.jsonl") if one["type"] == "end"]
-        if len(ends) != 1 or ends[0]["reason"] != "time-limit":
-            return [f"trial {trial.index}: engine {number} has not ended as planned"]
-        parts.append(ends[0]["phases"]["measure"])
-    wrong = [key for key in ("events", "reads", "rows") if merged[key] != sum(part[key] for part in parts)]
-    return [f"trial {trial.index}: {key} is not the sum of the engines" for key in wrong]
 
 
 def _finding(run: Run) -> str:

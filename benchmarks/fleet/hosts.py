@@ -38,6 +38,7 @@ class Host:
         _ip("-n", name, "link", "set", "lo", "up")
         self._namespace = Path("/run/netns") / name
         self._cgroup: Path | None = None
+        self._share = 1.0
         # The process that copies the frames, and the file of its rule.
         self._cable: subprocess.Popen[bytes] | None = None
         self._rule: Path | None = None
@@ -52,7 +53,17 @@ class Host:
         for process in self.processes():
             with suppress(OSError):
                 (folder / "cgroup.procs").write_text(str(process))
-        self._cgroup = folder
+        self._cgroup, self._share = folder, share
+
+    @contextmanager
+    def unlimited(self) -> Iterator[None]:
+        """Start processes at the machine's speed; afterwards the limit holds for them too."""
+        was_limited, self._cgroup = self._cgroup is not None, None
+        try:
+            yield
+        finally:
+            if was_limited:
+                self.limit_cpu(self._share)
 
     def step_clock(self, seconds: int) -> None:
         """Move the wall clock of the processes on this host, if `cluster` has prepared it."""

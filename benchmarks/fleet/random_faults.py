@@ -1,8 +1,10 @@
-"""Random faults at random times: `python -m benchmarks.fleet --random N`.
+"""Random faults at random times: `python -m benchmarks.fleet --random N --seed S`.
 
-A comparison runs many short trials, and most attempts at one meet one to three faults: while the engines
-connect, while their load runs, or while their last records are on the way. Afterwards every trial that counts
-must be the sum of three complete engines, and every other attempt must have a reason that the user can read.
+A comparison runs many short trials, and most attempts at one meet a case: one to three faults within half a
+second, while the engines connect, while their load runs, or while their last records are on the way. All
+cases follow from the seed. The attempt must be given up, and its engines must have ended, within LIMIT_S of
+the first fault, and the reason must be one that the user can read. Every trial that counts must have the sums
+of three complete engines, and the statements that the server has counted.
 """
 
 from __future__ import annotations
@@ -12,165 +14,200 @@ import random
 import re
 import signal
 import subprocess
+import threading
 import time
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.store import Run
+from dbdyno.problem import Problem
+from dbdyno.store import Run, StoredTrial
 from dbdyno.store.listing import list_runs
 
-from .faults import (
-    ACTOR,
-    ENGINE,
-    RAYLET,
-    STOP_S_MAX,
-    check_sum,
-    earlier_attempts,
-    restart_node,
-    send_signal,
-)
+from .faults import ACTOR, RAYLET, earlier_attempts, restart_node, send_signal
 from .hosts import Host
-from .scene import Scene
+from .results_of_faults import CaseResult, Results
+from .scene import ENGINE, Scene
+from .sums import check_sum
 
-# Share of the attempts that meet no fault, so that there are also results.
+# Seconds from the first fault within which the attempt is given up and all its engines have ended.
+LIMIT_S = 5.0
+# Share of the cases without a fault, so that there are also results.
 UNDISTURBED = 0.1
 # A fault happens up to so many seconds after all engines have started: connecting, a warm-up of 0.5 s and a
 # measurement of 1 s take about that long.
-DELAY_S_MAX = 2.0
-# Seconds without a new trial, after which the comparison counts as hanging: a host that was lost is placed
+DELAY_S_MAX = 2.2
+# Seconds without a new attempt, after which the comparison counts as hanging: a host that was lost is placed
 # again within 60 s.
 HANG_S = 120.0
-# Seconds within which a trial with a slow network ends.
+# So many attempts after a fault of a host, Ray has counted it as lost and another raylet runs there.
+QUIET = 4
+# Seconds within which a trial ends that goes on, with a slow network.
 SLOW_TRIAL_S = 40.0
 # A host that its engine keeps busy answers late, and one whose engine has little to do at once.
-LOADS = ("connections = [3, 6, 9, 12]", "connections = [12]\nrate = [100, 200, 300, 400]")
+LOADS = {
+    "closed": "connections = [3, 6, 9, 12]",
+    "open": "connections = [12]\nrate = [100, 200, 300, 400]",
+}
+# Reasons of attempts that failed because of a fault, as the user sees them.
+_REASONS = re.compile(r"was lost: |were not placed|interrupted|process was stopped")
 
 
 @dataclass(frozen=True)
-class RandomFault:
+class Kind:
     """A kind of fault. `inject` returns False if what it would hit has just ended."""
 
     name: str
-    inject: Callable[[Host, random.Random], bool]
+    inject: Callable[[Scene, Host, random.Random], bool]
     # How often it is drawn, relative to the others.
     weight: int
     # Numbers of the hosts that it may hit, from 0.
     hosts: tuple[int, ...] = (0, 1, 2)
-    # Whether the engines of the trial must stop; otherwise it may also be complete.
+    # Whether the attempt must be given up; otherwise it may also be complete.
     is_fatal: bool = True
-    # Seconds within which the engines of the trial stop. One that hangs when the others have ended may
-    # be waiting for transactions in flight, for which it has 10 s; then it is killed.
-    limit_s: float = STOP_S_MAX
-    # Restores the host when the engines of the trial have ended.
+    # Whether the attempt must be complete, if it meets only such faults.
+    is_harmless: bool = False
+    # Whether Ray may count the host as lost because of it, which may also end an attempt that follows.
+    is_of_host: bool = False
+    # Whether dbdyno may give up an attempt late because of it: a network that stays slow may end one at any
+    # time, and servers that hang answer dbdyno late when it asks why.
+    is_slow: bool = False
+    # Restores the host when the attempt has ended.
     repair: Callable[[Scene, Host], None] = lambda _scene, _host: None
     # Whether dbdyno itself ends, and the run is then resumed.
     is_driver: bool = False
 
 
-@dataclass
-class Tally:
-    """What the faults did."""
+@dataclass(frozen=True)
+class Fault:
+    """A fault of a case: its kind, the host, and the pause after it in seconds."""
 
-    faults: Counter[str] = field(default_factory=Counter)
-    # Kind of fault -> the longest time until the engines of the trial had ended, in seconds.
-    slowest_s: dict[str, float] = field(default_factory=dict)
-    trials: int = 0
-    lost: Counter[str] = field(default_factory=Counter)
-    # The runs that are counted.
-    runs: set[Path] = field(default_factory=set)
-    problems: list[str] = field(default_factory=list)
+    kind: Kind
+    host: int
+    pause_s: float
+    draw: random.Random
 
-    def complain(self, problem: str) -> None:
-        """Keep a problem, and print it at once."""
-        self.problems.append(problem)
-        print(f"after {self.faults.total()} faults: {problem}", flush=True)
 
-    def table(self) -> str:
-        """A table of the faults, and a line with the totals."""
-        lines = [
-            "| fault, alone or with others | times | last engine stopped after at most |",
-            "|---|---:|---:|",
-        ]
-        for fault in FAULTS:
-            if times := self.faults[fault.name]:
-                slowest_s = self.slowest_s.get(fault.name, 0.0)
-                slowest = f"{slowest_s:.1f} s" if fault.is_fatal else "the load may go on"
-                lines.append(f"| {fault.name} | {times} | {slowest} |")
-        lines.append("")
-        lines.append(
-            f"{self.faults.total():,} faults; {self.lost.total():,} attempts were lost, "
-            f"{self.trials:,} trials are "
-            f"complete and the sums of three engines, {len(self.problems)} problems."
+@dataclass(frozen=True)
+class Case:
+    """What one attempt meets, `delay_s` after its engines have started. It follows from seed and number."""
+
+    seed: int
+    number: int
+    delay_s: float
+    faults: tuple[Fault, ...]
+
+
+def draw_cases(seed: int) -> Iterator[Case]:
+    """The cases of a seed."""
+    number = 0
+    while True:
+        number += 1
+        draw = random.Random(f"{seed}/{number}")
+        count = 0 if draw.random() < UNDISTURBED else draw.choice((1, 1, 2, 3))
+        kinds = draw.choices(KINDS, [one.weight for one in KINDS], k=count)
+        faults = tuple(
+            Fault(kind, draw.choice(kind.hosts), draw.uniform(0.0, 0.2), random.Random(draw.random()))
+            for kind in kinds
         )
-        return "\n".join(lines)
+        yield Case(seed, number, draw.uniform(0.0, DELAY_S_MAX), faults)
 
 
-def _signal(number: signal.Signals, *words: str) -> Callable[[Host, random.Random], bool]:
-    return lambda host, _draw: send_signal(host, number, *words)
+def _signal(number: signal.Signals, *words: str) -> Callable[[Scene, Host, random.Random], bool]:
+    return lambda _scene, host, _draw: send_signal(host, number, *words)
 
 
-def _cut(host: Host, _draw: random.Random) -> bool:
+def _cut(_scene: Scene, host: Host, _draw: random.Random) -> bool:
     host.cut()
     return True
 
 
-def _cut_briefly(host: Host, draw: random.Random) -> bool:
+def _cut_briefly(_scene: Scene, host: Host, draw: random.Random) -> bool:
     host.cut()
-    time.sleep(draw.uniform(0.1, 2.0))
-    host.connect()
+    threading.Timer(draw.uniform(0.1, 2.0), host.connect).start()
     return True
 
 
-def _impair(host: Host, draw: random.Random) -> bool:
+def _impair(_scene: Scene, host: Host, draw: random.Random) -> bool:
     host.impair(draw.uniform(0.0, 0.05), draw.uniform(0.0, 0.05))
     return True
 
 
-def _step_clock(host: Host, draw: random.Random) -> bool:
+def _step_clock(_scene: Scene, host: Host, draw: random.Random) -> bool:
     host.step_clock(draw.randint(-100, 100))
     return True
 
 
-def _reconnect(scene: Scene, host: Host) -> None:
-    host.connect()
-    if not host.find(*RAYLET):
-        restart_node(scene, host)
+def _stall_servers(scene: Scene, _host: Host, draw: random.Random) -> bool:
+    server = scene.hosts[-1]
+    threading.Timer(draw.uniform(0.5, 4.0), send_signal, (server, signal.SIGCONT, *SERVER)).start()
+    return send_signal(server, signal.SIGSTOP, *SERVER)
 
 
-FAULTS = (
-    RandomFault("`kill -9` of an engine", _signal(signal.SIGKILL, *ENGINE), 30),
-    RandomFault("an engine hangs (SIGSTOP)", _signal(signal.SIGSTOP, *ENGINE), 10, limit_s=STOP_S_MAX + 12.0),
-    RandomFault("`kill -9` of an actor", _signal(signal.SIGKILL, *ACTOR), 30),
-    RandomFault("a host is cut off", _cut, 8, (1, 2), repair=restart_node),
-    RandomFault(
-        "a host is cut off for 0.1 to 2 s", _cut_briefly, 8, (1, 2), is_fatal=False, repair=_reconnect,
+def _continue(*words: str) -> Callable[[Scene, Host], None]:
+    """A repair that lets stopped processes go on."""
+
+    def repair(_scene: Scene, host: Host) -> None:
+        send_signal(host, signal.SIGCONT, *words)
+
+    return repair
+
+
+SERVER, DRIVER = ("mariadbd", "--datadir"), ("dbdyno", "compare")
+KINDS = (
+    Kind("`kill -9` of an engine", _signal(signal.SIGKILL, *ENGINE), 20),
+    Kind("an engine hangs (SIGSTOP)", _signal(signal.SIGSTOP, *ENGINE), 20),
+    Kind("`kill -9` of an actor", _signal(signal.SIGKILL, *ACTOR), 14),
+    Kind("an actor hangs (SIGSTOP)", _signal(signal.SIGSTOP, *ACTOR), 10, repair=_continue(*ACTOR)),
+    Kind(
+        "a host is cut off", _cut, 8, (1, 2), is_of_host=True, repair=lambda _scene, host: host.connect(),
     ),
-    RandomFault(
-        "up to 50 ms delay and 5 % loss", _impair, 8, (2,), is_fatal=False,
+    Kind(
+        "a host is cut off for 0.1 to 2 s", _cut_briefly, 8, (1, 2), is_fatal=False, is_of_host=True,
+        repair=lambda _scene, host: host.connect(),
+    ),
+    Kind(
+        "up to 50 ms delay and 5 % loss", _impair, 8, (2,), is_fatal=False, is_slow=True, is_of_host=True,
         repair=lambda _scene, host: host.impair(),
     ),
-    RandomFault("a clock jumps by up to 100 s", _step_clock, 8, (2,), is_fatal=False),
-    RandomFault("`kill -9` of a raylet", _signal(signal.SIGKILL, *RAYLET), 2, (1, 2), repair=restart_node),
-    RandomFault(
-        "`kill -9` of dbdyno, then `--resume`", _signal(signal.SIGKILL, "dbdyno", "compare"), 4, (0,),
-        is_driver=True,
+    # A raylet whose wall clock went back places no actors until it reaches the earlier time again.
+    Kind(
+        "a clock jumps by up to 100 s", _step_clock, 8, (2,), is_fatal=False, is_of_host=True,
+        repair=restart_node,
+    ),
+    Kind(
+        "the servers hang for 0.5 to 4 s", _stall_servers, 8, is_fatal=False, is_harmless=True, is_slow=True,
+    ),
+    Kind("`kill -9` of a raylet", _signal(signal.SIGKILL, *RAYLET), 3, (1, 2), is_of_host=True),
+    Kind(
+        "a raylet hangs (SIGSTOP)", _signal(signal.SIGSTOP, *RAYLET), 4, (1, 2), is_of_host=True,
+        repair=_continue(*RAYLET),
+    ),
+    Kind("dbdyno hangs (SIGSTOP)", _signal(signal.SIGSTOP, *DRIVER), 4, (0,), is_slow=True),
+    Kind(
+        "`kill -9` of dbdyno, then `--resume`", _signal(signal.SIGKILL, *DRIVER), 4, (0,), is_driver=True,
     ),
 )  # fmt: skip
 
 
-def inject_randomly(scene: Scene, count: int, minutes: float, draw: random.Random) -> Tally:
-    """Inject so many faults, or as many as are possible in a time."""
-    tally, deadline = Tally(), time.monotonic() + 60.0 * minutes
-    while tally.faults.total() < count and time.monotonic() < deadline:
-        scene.write(blocks=10, seconds=1.0, load=draw.choice(LOADS))
-        _disturb(scene, tally, lambda: tally.faults.total() >= count or time.monotonic() > deadline, draw)
-        _check(scene, tally)
-    return tally
+def inject_randomly(scene: Scene, count: int, minutes: float, seed: int, results: Results) -> None:
+    """Inject so many faults of a seed, or as many as are possible in a time."""
+    cases, deadline = draw_cases(seed), time.monotonic() + 60.0 * minutes
+
+    def is_over() -> bool:
+        return results.faults() >= count or time.monotonic() > deadline
+
+    for number in range(1 << 30):
+        if is_over():
+            return
+        load = list(LOADS.values())[number % len(LOADS)]
+        scene.write(blocks=10, seconds=1.0, load=load)
+        _disturb(scene, results, is_over, cases)
+        _check(scene, results)
 
 
-def _disturb(scene: Scene, tally: Tally, is_over: Callable[[], bool], draw: random.Random) -> None:
+def _disturb(scene: Scene, results: Results, is_over: Callable[[], bool], cases: Iterator[Case]) -> None:
     """One comparison, until it ends or the faults are over."""
     with (scene.folder / "output").open("w+") as output:
         process = scene.compare("--quiet", output=output)
@@ -180,56 +217,127 @@ def _disturb(scene: Scene, tally: Tally, is_over: Callable[[], bool], draw: rand
             engines = set(scene.engines()) - known
             if len(engines) < 3:
                 if time.monotonic() - began > HANG_S:
-                    tally.complain(f"no trial began for {HANG_S:g} s")
+                    results.complain(f"no attempt began for {HANG_S:g} s")
                     break
+                _restart_lost_nodes(scene)
                 time.sleep(0.05)
                 continue
             known |= engines
-            began = time.monotonic()
-            if draw.random() < UNDISTURBED:
-                continue
-            time.sleep(draw.uniform(0.0, DELAY_S_MAX))
-            if _inject(scene, engines, tally, draw):
+            waited_s, case = time.monotonic() - began, next(cases)
+            if _meet(scene, case, engines, results, waited_s):
                 process.wait()
                 process = scene.compare("--resume", "--quiet", output=output)
-        _end(scene, process, tally)
+            began = time.monotonic()
+        _end(scene, process, results)
         output.seek(0)
         text = output.read()
+        if ended := [line for line in text.splitlines() if line.startswith("dbdyno: ")]:
+            print(f"        {ended[-1]}", flush=True)
         if "Traceback" in text or "internal error" in text:
-            tally.complain(text[-2000:])
+            results.complain(text[-2000:])
 
 
-def _inject(scene: Scene, engines: set[int], tally: Tally, draw: random.Random) -> bool:
-    """Let one to three faults happen, and wait until the engines have ended; returns whether dbdyno itself
+def _meet(scene: Scene, case: Case, engines: set[int], results: Results, waited_s: float) -> bool:
+    """Let the faults of a case happen, and wait until the attempt has ended; returns whether dbdyno itself
     was killed.
     """
-    done: list[tuple[RandomFault, Host]] = []
-    for fault in draw.choices(FAULTS, [one.weight for one in FAULTS], k=draw.choice((1, 1, 2, 3))):
-        host = scene.hosts[draw.choice(fault.hosts)]
-        if _any_run(engines) and fault.inject(host, draw):
-            done.append((fault, host))
-        time.sleep(draw.uniform(0.0, 0.2))
-    hit = time.monotonic()
-    limit_s = max((fault.limit_s for fault, _ in done if fault.is_fatal), default=SLOW_TRIAL_S)
-    while _any_run(engines) and time.monotonic() - hit < 2 * limit_s:
+    done: list[tuple[Kind, Host]] = []
+    hit, hit_us = time.monotonic(), time.time_ns() // 1000
+    time.sleep(case.delay_s if case.faults else 0.0)
+    for fault in case.faults:
+        host = scene.hosts[fault.host]
+        if _any_run(engines) and fault.kind.inject(scene, host, fault.draw):
+            if not done or not any(kind.is_fatal for kind, _ in done):
+                hit, hit_us = time.monotonic(), time.time_ns() // 1000
+            done.append((fault.kind, host))
+        time.sleep(fault.pause_s)
+    kinds = [kind for kind, _ in done]
+    is_fatal = any(kind.is_fatal for kind in kinds)
+    while _any_run(engines) and time.monotonic() - hit < (4.0 * LIMIT_S if is_fatal else SLOW_TRIAL_S):
         time.sleep(0.02)
-    stopped_s = time.monotonic() - hit
-    names = " and ".join(f"{fault.name} on {host.name}" for fault, host in done)
-    if stopped_s > limit_s:
-        tally.complain(f"{names}: engines ran for {stopped_s:.1f} s after it")
-    for fault, host in done:
-        tally.faults[fault.name] += 1
-        if fault.limit_s == limit_s:
-            tally.slowest_s[fault.name] = max(stopped_s, tally.slowest_s.get(fault.name, 0.0))
-        fault.repair(scene, host)
-    return any(fault.is_driver for fault, _ in done)
+    if case.faults and not done:
+        # The attempt had ended before.
+        return False
+    result = CaseResult(case.seed, case.number, [f"{kind.name} on {host.name}" for kind, host in done])
+    result.waited_s = round(waited_s, 1)
+    result.engines_s = round(time.monotonic() - hit, 2)
+    send_signal(scene.hosts[0], signal.SIGCONT, *DRIVER)
+    if not any(kind.is_driver for kind in kinds):
+        _describe_attempt(scene, hit_us, result)
+    for kind, host in done:
+        kind.repair(scene, host)
+    result.problems += _judge(result, kinds, was_quiet=results.since_host_fault >= QUIET)
+    if any(kind.is_of_host for kind in kinds):
+        results.since_host_fault = 0
+    results.since_host_fault += 1
+    results.add(result)
+    return any(kind.is_driver for kind in kinds)
+
+
+def _describe_attempt(scene: Scene, hit_us: int, result: CaseResult) -> None:
+    """Add what dbdyno has stored of the attempt that a fault has hit."""
+    deadline = time.monotonic() + 4.0 * LIMIT_S
+    while time.monotonic() < deadline:
+        with suppress(OSError, Problem, IndexError):
+            run = Run.open(list_runs(scene.results, "fleet")[0])
+            for trial in (*earlier_attempts(run), *run.trials()):
+                if trial.meta["started_unix_us"] <= hit_us <= trial.meta["ended_unix_us"]:
+                    result.phase = _phase(trial, hit_us)
+                    result.reason = "" if trial.is_done else str(trial.meta.get("reason"))
+                    result.given_up_s = round((trial.meta["ended_unix_us"] - hit_us) / 1e6, 2)
+                    return
+        time.sleep(0.1)
+    result.problems.append("dbdyno has stored no attempt at this time")
+
+
+def _phase(trial: StoredTrial, hit_us: int) -> str:
+    """The phase of an attempt at an instant."""
+    begins = {"connecting": 0}
+    for record in trial.records():
+        if record["type"] == "phase":
+            begins[record["data"]["name"]] = int(record["data"]["at_unix_us"])
+    if "measure" in begins:
+        begins["end"] = begins["measure"] + 1_000_000
+    return [name for name, at_us in begins.items() if at_us <= hit_us][-1]
+
+
+def _judge(result: CaseResult, kinds: list[Kind], *, was_quiet: bool) -> list[str]:
+    """What is wrong with an attempt. `was_quiet`: whether the attempts before it met no fault of a host."""
+    problems = []
+    is_fatal = any(kind.is_fatal for kind in kinds)
+    if result.reason and not _REASONS.search(result.reason):
+        problems.append(f"it failed for another reason: {result.reason}")
+    if result.reason and was_quiet and all(kind.is_harmless for kind in kinds):
+        problems.append(f"it was given up without a reason: {result.reason}")
+    times_s = [result.engines_s] if is_fatal else []
+    if (is_fatal or result.reason) and not any(kind.is_slow for kind in kinds):
+        times_s.append(result.given_up_s)
+    if max(times_s, default=0.0) > LIMIT_S:
+        problems.append(
+            f"engines ran for {result.engines_s:.1f} s, and it was given up after {result.given_up_s:.1f} s"
+        )
+    return problems
 
 
 def _any_run(processes: set[int]) -> bool:
-    return any(Path(f"/proc/{process}").exists() for process in processes)
+    """Whether a process runs. One that has ended stays until its parent, which may be stopped, reads that."""
+    for process in processes:
+        with suppress(OSError):
+            if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX":
+                return True
+    return False
 
 
-def _end(scene: Scene, process: subprocess.Popen[str], tally: Tally) -> None:
+def _restart_lost_nodes(scene: Scene) -> None:
+    """Restart Ray where the raylet has ended: it was killed, or the head counted its host as lost, of which a
+    raylet learns when it is connected again.
+    """
+    for host in scene.hosts[1:-1]:
+        if not host.find(*RAYLET):
+            restart_node(scene, host)
+
+
+def _end(scene: Scene, process: subprocess.Popen[str], results: Results) -> None:
     """End the comparison as Ctrl-C does, if it still runs."""
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
@@ -238,30 +346,29 @@ def _end(scene: Scene, process: subprocess.Popen[str], tally: Tally) -> None:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        tally.complain("dbdyno did not end within 60 s after SIGINT")
+        results.complain("dbdyno did not end within 60 s after SIGINT")
     began = time.monotonic()
-    while scene.engines() and time.monotonic() - began < STOP_S_MAX:
+    while scene.engines() and time.monotonic() - began < LIMIT_S:
         time.sleep(0.05)
     if scene.engines():
-        tally.complain("an engine is left")
+        results.complain("an engine is left")
 
 
-def _check(scene: Scene, tally: Tally) -> None:
-    """The numbers of every trial that counts, and the reasons of the others."""
+def _check(scene: Scene, results: Results) -> None:
+    """The numbers of every trial of the last comparison that counts, and the reasons of the others."""
     runs = list_runs(scene.results, "fleet")
-    if not runs or runs[0] in tally.runs:
-        tally.complain("a comparison ended before its first trial")
+    if not runs:
+        results.complain("a comparison ended before its first trial")
         return
-    tally.runs.add(runs[0])
     run = Run.open(runs[0])
+    if str(run.path) in results.checked:
+        # The time was over before it began, or its own message says why it did not.
+        return
+    results.checked.add(str(run.path))
     trials = run.trials()
-    for trial in trials:
-        if trial.is_done:
-            tally.trials += 1
-            for problem in check_sum(trial):
-                tally.complain(problem)
-    for lost in (*earlier_attempts(run), *(trial for trial in trials if not trial.is_done)):
-        reason = str(lost.meta.get("reason"))
-        tally.lost[re.sub(r"10\.231\.7\.\d+", "HOST", reason)] += 1
-        if not re.search(r"was lost: |were not placed|interrupted", reason):
-            tally.complain(f"a trial failed for another reason: {reason}")
+    done = [trial for trial in trials if trial.is_done]
+    problems = [problem for trial in done for problem in check_sum(trial)]
+    lost = [*earlier_attempts(run), *(trial for trial in trials if not trial.is_done)]
+    reasons = {str(trial.meta.get("reason")) for trial in lost}
+    problems += [f"an attempt failed: {reason}" for reason in reasons if not _REASONS.search(reason)]
+    results.add_comparison(len(done), len(lost), problems)

@@ -20,6 +20,8 @@ from dbdyno.servers.workspace import Workspace
 
 from .hosts import SERVER, Host
 
+# The command line of an engine that makes load, with the ends of its arguments.
+ENGINE = ("dbdyno-engine\0run\0",)
 EXPERIMENT = """
 [experiment]
 name = "fleet"
@@ -94,7 +96,7 @@ class Scene:
 
     def engines(self) -> list[int]:
         """The processes of all engines."""
-        return [process for host in self.hosts[:-1] for process in host.find("dbdyno-engine", "run")]
+        return [process for host in self.hosts[:-1] for process in host.find(*ENGINE)]
 
 
 @contextmanager

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +21,14 @@ import numpy as np
 import psutil
 import pytest
 
+from dbdyno.binary import EngineProblem
 from dbdyno.experiment.fleet import Fleet
 from dbdyno.fleet.carrier import EngineLost
-from dbdyno.fleet.engine_host import EngineHost
 from dbdyno.fleet.fleet_engine import FleetEngine
+from dbdyno.fleet.streams import SILENT_S
 from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.servers.kinds.local import LocalServer
+from dbdyno.servers.server import Address
 
 NULL = {"protocol": "null"}
 
@@ -114,36 +119,110 @@ def test_an_open_loop_keeps_its_rate(fleet: FleetEngine) -> None:
     assert accounting["due"] == accounting["done"] + accounting["unfinished"]
 
 
+@contextmanager
+def signalled(process: Callable[[], int], number: signal.Signals, after_s: float) -> Iterator[list[float]]:
+    """Send a signal to a process `after_s` after it has begun. Yields the instant, once it has happened."""
+    sent: list[float] = []
+
+    def send() -> None:
+        deadline = time.monotonic() + 10.0
+        while time.monotonic() < deadline:
+            with suppress(IndexError, psutil.Error):
+                found = process()
+                time.sleep(after_s)
+                os.kill(found, number)
+                sent.append(time.monotonic())
+                return
+            time.sleep(0.02)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield sent
+    finally:
+        thread.join()
+
+
+def child(number: int, word: str) -> int:
+    """A child process whose command line has a word."""
+    return int([one for one in psutil.Process().children() if word in one.cmdline()][number].pid)
+
+
+def second_engine() -> int:
+    return child(1, "run")
+
+
+STOPPED = r"the engine on engine [123] was lost: its process was stopped \(SIGSTOP\)"
+
+
 @pytest.mark.parametrize(
-    ("number", "why"),
+    ("process", "number", "why"),
     [
-        (signal.SIGKILL, "it ended with status -9"),
-        (signal.SIGSTOP, "it wrote no record for 3 s"),
+        (second_engine, signal.SIGKILL, "the engine on engine [123] was lost: it ended with status -9"),
+        (second_engine, signal.SIGSTOP, STOPPED),
+        (partial(child, 0, "merge"), signal.SIGSTOP, r"the engine's process was stopped \(SIGSTOP\)"),
     ],
 )
 def test_a_lost_engine_ends_the_run_within_five_seconds(
-    fleet: FleetEngine, number: signal.Signals, why: str
+    fleet: FleetEngine, process: Callable[[], int], number: signal.Signals, why: str
 ) -> None:
-    killed: list[float] = []
-
-    def kill() -> None:
-        while len(engine_processes()) < 3:
-            time.sleep(0.05)
-        time.sleep(1.0)
-        os.kill(engine_processes()[1].pid, number)
-        killed.append(time.monotonic())
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    document = plan(6, seconds=30.0)
-    with pytest.raises(EngineLost, match=f"the engine on engine [123] was lost: {why}"):
-        run(fleet, document)
-    ended = time.monotonic()
-    thread.join()
-    assert ended - killed[0] < 5.0
+    with (
+        signalled(process, number, 1.0) as sent,
+        pytest.raises(EngineProblem, match=why),
+    ):
+        run(fleet, plan(6, seconds=30.0))
+    assert time.monotonic() - sent[0] < 5.0
     assert engine_processes() == []
-    # The next run has new places.
-    assert run(fleet, plan(3, seconds=0.5))[0].done
+    assert run(fleet, plan(3, seconds=0.2))[0].done
+
+
+def sleeping(address: Address, seconds: float) -> dict[str, Any]:
+    """A plan whose transactions take longer than its measurement of 0.3 s."""
+    document = plan(3, target=address.target("tcp"), seconds=0.3)
+    document["phases"]["warmup_us"] = 0
+    statement = {"sql": f"SELECT SLEEP({seconds})"}
+    document["workload"] = {"name": "sql", "sql": {"transactions": [{"statements": [statement]}]}}
+    return document
+
+
+def test_an_engine_that_is_stopped_while_it_waits_for_the_last_transactions(
+    fleet: FleetEngine, mariadb: LocalServer
+) -> None:
+    address = mariadb.address()
+    with (
+        signalled(second_engine, signal.SIGSTOP, 1.5) as sent,
+        pytest.raises(EngineLost, match=STOPPED),
+    ):
+        fleet.run("run", sleeping(address, 20.0), address.environment())
+    assert time.monotonic() - sent[0] < 5.0
+
+
+def test_a_slow_server_is_not_taken_for_a_stopped_engine(fleet: FleetEngine, mariadb: LocalServer) -> None:
+    """The engines write no record for longer than one that hangs under load may."""
+    address = mariadb.address()
+    result = fleet.run("run", sleeping(address, SILENT_S + 1.5), address.environment())
+    assert result.done, result.failure()
+
+
+def test_an_engine_that_is_stopped_while_it_connects_or_loads(fleet: FleetEngine) -> None:
+    """From a server that accepts connections and says nothing. One engine creates the tables."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        endpoint = {"tcp": {"host": "127.0.0.1", "port": server.getsockname()[1]}}
+        target = {"protocol": "mysql", "endpoints": [endpoint], "user": "u", "database": "d"}
+        document = plan(3, target=target)
+        with (
+            signalled(second_engine, signal.SIGSTOP, 0.3) as sent,
+            pytest.raises(EngineLost, match=STOPPED),
+        ):
+            fleet.run("run", document)
+        assert time.monotonic() - sent[0] < 5.0
+        del document["start"]
+        with (
+            signalled(partial(child, 0, "prepare"), signal.SIGSTOP, 0.3) as sent,
+            pytest.raises(EngineProblem, match=r"process was stopped \(SIGSTOP\)"),
+        ):
+            fleet.run("prepare", document)
+        assert time.monotonic() - sent[0] < 5.0
 
 
 def test_a_server_that_refuses_one_engine_fails_the_run(fleet: FleetEngine, tmp_path: Path) -> None:
@@ -188,6 +267,26 @@ def test_tables_that_a_fleet_has_loaded_are_those_of_one_engine(
     assert all(checksums[0])
 
 
+def test_loading_that_loses_an_engine_is_repeated(
+    fleet: FleetEngine, mariadb: LocalServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    address = mariadb.address()
+    document = plan(3, target=address.target("tcp"))
+    del document["start"]
+    document["workload"] = {"name": "oltp_read_write", "options": {"tables": 2, "table_size": 30_000}}
+    document["loading"] = {"streams": 2, "method": "insert"}
+    with signalled(partial(child, 1, "prepare"), signal.SIGKILL, 0.1) as sent:
+        result = fleet.run("prepare", document, address.environment())
+    assert sent
+    assert "loading once more: the engine on engine" in caplog.text
+    assert result.done, result.failure()
+    for table in ("sbtest1", "sbtest2"):
+        counts = mariadb.query(f"SELECT COUNT(*), COUNT(DISTINCT id), MAX(id) FROM dbdyno.{table}")
+        assert counts == [(30_000, 30_000, 30_000)]
+    assert fleet.run("cleanup", document, address.environment()).done
+
+
 def test_rows_that_engines_insert_do_not_collide(fleet: FleetEngine, mariadb: LocalServer) -> None:
     """A sequence of the workload and random keys: each engine has its own part of them."""
     address = mariadb.address()
@@ -222,8 +321,9 @@ def test_rows_that_engines_insert_do_not_collide(fleet: FleetEngine, mariadb: Lo
         mariadb.query("DROP TABLE dbdyno.unique_numbers")
 
 
-def test_an_engine_that_hangs_without_its_process_is_killed_by_the_next_one() -> None:
-    """The process that watches the engine is killed, and the engine notices neither this nor signals."""
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_an_engine_that_hangs_is_killed_when_its_host_process_cannot(number: signal.Signals) -> None:
+    """The process that watches the engine is killed or stopped, and the engine notices nothing."""
     engine = (
         "import signal, time; signal.signal(signal.SIGHUP, signal.SIG_IGN); print(flush=True); time.sleep(60)"
     )
@@ -239,8 +339,14 @@ def test_an_engine_that_hangs_without_its_process_is_killed_by_the_next_one() ->
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as host:
         assert host.stdout is not None
         assert host.stdout.readline() == b"started\n"
-        (left,) = psutil.Process(host.pid).children()
+        children = psutil.Process(host.pid).children()
+        (left,) = (one for one in children if engine in one.cmdline())
+        host.send_signal(number)
+        deadline = time.monotonic() + 5.0
+        with suppress(psutil.NoSuchProcess):
+            # A stopped parent reaps nothing.
+            while left.status() != psutil.STATUS_ZOMBIE:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
         host.kill()
-    assert left.is_running()
-    EngineHost().close()
-    assert psutil.wait_procs([left], 5.0) == ([left], [])
+    assert psutil.wait_procs(children, 2.0)[1] == [], "the process that killed it ends, too"

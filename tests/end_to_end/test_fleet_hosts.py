@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks.fleet.faults import FAULTS, Fault, check_sum, observe, scene
+from benchmarks.fleet.faults import FAULTS, Fault, observe, scene
 from benchmarks.fleet.scene import Scene
+from benchmarks.fleet.sums import check_sum
 
 from dbdyno.store import Run
 from dbdyno.store.listing import list_runs
@@ -49,11 +51,17 @@ def test_a_trial_that_loses_an_engine_runs_again(made: Scene) -> None:
     for trial in run.trials():
         assert check_sum(trial) == []
         assert [one["host"] for one in trial.meta["fleet"]] == ["10.231.7.1", "10.231.7.2", "10.231.7.3"]
+    # The check of the sums notices the numbers of a part.
+    shutil.copy(trial.path / "engine-1.jsonl.gz", trial.path / "events.jsonl.gz")
+    problems = "\n".join(check_sum(trial))
+    assert "events of the phase measure is not the sum of the engines" in problems
+    assert "the server executed" in problems
 
 
 @pytest.mark.long
-def test_the_experiment_goes_on_with_the_hosts_that_are_left(made: Scene) -> None:
-    outcome = observe(made, fault("a raylet; the other hosts have room"))
+@pytest.mark.parametrize("words", ["an actor hangs", "a raylet; the other hosts have room"])
+def test_the_experiment_goes_on_with_the_hosts_that_are_left(made: Scene, words: str) -> None:
+    outcome = observe(made, fault(words))
     assert outcome.problems == []
     assert outcome.exit_code == 0
     assert "was lost" in outcome.seen

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from dbdyno.fleet import engine_host
-from dbdyno.fleet.carrier import EngineLost, wait_for
+from dbdyno.fleet import carrier, engine_host
+from dbdyno.fleet.carrier import EngineLost, Place, wait_for, wait_for_all
 from dbdyno.fleet.clocks import measure_clocks
 from dbdyno.fleet.engine_host import EngineHost
 from dbdyno.fleet.local_carrier import LocalCarrier
@@ -114,23 +114,59 @@ def test_a_folder_of_somebody_else_is_not_used(tmp_path: Path, monkeypatch: pyte
 
 
 def test_one_machine_has_one_clock() -> None:
-    with closing(LocalCarrier()) as carrier:
-        clocks = measure_clocks(carrier.place(3, 1))
+    with closing(LocalCarrier()) as local:
+        clocks = measure_clocks(local.place(3, 1))
         assert len(clocks) == 3
         assert all(abs(clock.offset_us) <= clock.round_trip_us < 1e6 for clock in clocks)
 
 
 def test_a_call_that_is_not_answered_is_a_lost_engine() -> None:
-    with closing(LocalCarrier()) as carrier:
-        (place,) = carrier.place(1, 1)
+    with closing(LocalCarrier()) as local:
+        (place,) = local.place(1, 1)
         place.call("start", ["sleep", "60"], b"", {}, None)
         with pytest.raises(EngineLost, match=r"engine 1 was lost: it did not answer within 0\.1 s"):
             wait_for(place, place.call("read", 2.0), 0.1)
 
 
+class SilentPlace(Place):
+    """A place whose process is stopped: no call is answered."""
+
+    name = host = "silent"
+
+    def call(self, method: str, *arguments: object) -> Future[Any]:  # noqa: ARG002 — none is answered.
+        return Future()
+
+
+def test_a_place_that_answers_no_call_is_lost_long_before_the_limit_of_a_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(carrier, "PING_S", 0.1)
+    monkeypatch.setattr(carrier, "LOST_S", 0.3)
+    silent = SilentPlace()
+    with closing(LocalCarrier()) as local:
+        (place,) = local.place(1, 1)
+        place.call("start", ["sleep", "60"], b"", {}, None)
+        # A slow call is none of a lost place.
+        assert wait_for(place, place.call("read", 1.0), 5.0).lines == []
+        calls = [(place, place.call("read", 20.0)), (silent, silent.call("install"))]
+        began = time.monotonic()
+        with pytest.raises(EngineLost, match=r"silent was lost: no answer for 0\.3 s"):
+            wait_for_all(calls, 60.0)
+        assert time.monotonic() - began < 3.0
+        assert (silent.is_lost, place.is_lost) == (True, False)
+
+
+def test_a_stopped_engine_is_killed_with_the_reason(
+    host: EngineHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_host, "STOPPED_S_MAX", 0.3)
+    shell(host, "kill -STOP $$; echo went on")
+    assert read_all(host) == ([], -9, "its process was stopped (SIGSTOP)")
+
+
 def test_a_call_that_fails_is_a_lost_engine_with_the_first_line_of_the_error() -> None:
-    with closing(LocalCarrier()) as carrier:
-        (place,) = carrier.place(1, 1)
+    with closing(LocalCarrier()) as local:
+        (place,) = local.place(1, 1)
         future: Future[None] = Future()
         future.set_exception(RuntimeError("The actor died.\n  class_name: EngineHost"))
         with pytest.raises(EngineLost, match=r"engine 1 was lost: The actor died\. All other"):

@@ -6,9 +6,10 @@ Everything else that a fleet does is the same for each carrier.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any, ClassVar
 
 from dbdyno.binary import EngineProblem
@@ -16,6 +17,9 @@ from dbdyno.problem import ExitCode, Problem
 
 # Maximum seconds for an answer.
 ANSWER_S_MAX = 10.0
+# A place that does not answer a short call within this time is lost, whatever the cause: its process, its
+# host or the network. A longer call comes with short ones, one after the other, the first after PING_S.
+LOST_S, PING_S = 2.0, 0.5
 
 
 class EngineLost(EngineProblem):
@@ -45,6 +49,8 @@ class Place(ABC):
     name: str
     # Address or name of the host.
     host: str
+    # Whether a call failed or was not answered in time: no other call is worth waiting for.
+    is_lost: bool = False
 
     @abstractmethod
     def call(self, method: str, *arguments: object) -> Future[Any]:
@@ -56,13 +62,47 @@ class Place(ABC):
 
 
 def wait_for(place: Place, future: Future[Any], seconds: float = ANSWER_S_MAX) -> Any:
-    """The result of a call. Raises EngineLost if it fails, or if there is none in time."""
+    """The result of a call. Raises EngineLost if it fails, if there is none in time, or if the place does not
+    answer another call meanwhile.
+    """
+    (result,) = wait_for_all([(place, future)], seconds)
+    return result
+
+
+def wait_for_all(calls: Sequence[tuple[Place, Future[Any]]], seconds: float = ANSWER_S_MAX) -> list[Any]:
+    """The results of calls, in order. Raises EngineLost as `wait_for` does."""
+    began = time.monotonic()
+    pings: dict[Place, tuple[Future[Any], float]] = {}
+    while waiting := [(place, future) for place, future in calls if not future.done()]:
+        left_s = seconds - (time.monotonic() - began)
+        wait([future for _, future in waiting], max(0.0, min(PING_S, left_s)))
+        if failed := [(place, future) for place, future in calls if future.done() and future.exception()]:
+            calls = failed
+            break
+        for place, future in waiting:
+            if future.done():
+                continue
+            if left_s <= 0.0:
+                raise lose(place, f"it did not answer within {seconds:g} s")
+            ping, asked = pings.get(place, (None, 0.0))
+            if ping is None or ping.done():
+                pings[place] = place.call("clock_us"), time.monotonic()
+            elif time.monotonic() - asked > LOST_S:
+                raise lose(place, f"no answer for {LOST_S:g} s")
+    return [_result(place, future) for place, future in calls]
+
+
+def lose(place: Place, why: str) -> EngineLost:
+    """Note that a place is lost."""
+    place.is_lost = True
+    return EngineLost(place.name, why)
+
+
+def _result(place: Place, future: Future[Any]) -> Any:
     try:
-        return future.result(seconds)
-    except TimeoutError:
-        raise EngineLost(place.name, f"it did not answer within {seconds:g} s") from None
+        return future.result()
     except Exception as error:
-        raise EngineLost(place.name, place.explain(error)) from error
+        raise lose(place, place.explain(error)) from error
 
 
 class Carrier(ABC):

@@ -26,16 +26,38 @@ from typing import Any, NamedTuple
 # An engine whose records nobody has asked for during this time is killed: the driver has ended, or the
 # network is down. So no connection of a part of a fleet stays open.
 UNREAD_S_MAX = 3.0
+# An engine that is stopped for this time, by SIGSTOP or a debugger, is killed: it makes no load, and a server
+# that is slow, which may leave it without a record for hours, does not stop it. So is one whose raylet is
+# stopped: Ray is going to count the host as lost.
+STOPPED_S_MAX = 1.0
 # Seconds for an engine to stop after SIGINT, before it is killed.
-STOP_S_MAX = 1.5
+STOP_S_MAX = 1.0
 # Characters of standard error that are kept, and maximum bytes of one answer of `read`.
 STDERR_MAX, READ_BYTES_MAX = 20_000, 8 << 20
 # A program that was not used for this time is removed.
 UNUSED_S_MAX = 7 * 86_400.0
 _CHECK_S = 0.25
 _TICK = b'{"type":"tick"'
-# The file with the number of the engine's process and its program.
-_ENGINE = "engine"
+# A program that kills an engine when the process that started it has ended, hangs or is stopped: then it no
+# longer writes to the program's standard input, or that ends. `.` is a sign of life, `q` the end of the
+# engine. The engine itself cannot end while it is stopped. The instant of its start tells it from a later
+# process with the same number.
+_GUARD = """
+import os, select, signal, sys
+engine, seconds = int(sys.argv[1]), float(sys.argv[2])
+def start():
+    with open(f"/proc/{engine}/stat") as file:
+        return file.read().rpartition(")")[2].split()[19]
+began = start()
+while select.select([0], [], [], seconds)[0]:
+    signs = os.read(0, 4096)
+    if b"q" in signs:
+        sys.exit()
+    if not signs:
+        break
+if start() == began:
+    os.killpg(engine, signal.SIGKILL)
+"""
 
 
 class Batch(NamedTuple):
@@ -64,6 +86,7 @@ class EngineHost:
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._stderr = ""
+        self._error_reader = threading.Thread()
         self._read_at = time.monotonic()
         self._lock = threading.Lock()
 
@@ -191,16 +214,21 @@ class EngineHost:
             env={**os.environ, **environment},
             process_group=0,
         )
-        (self._folder / _ENGINE).write_text(f"{process.pid} {command[0]}")
+        try:
+            guard = _start_guard(process.pid)
+        except OSError:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
         if chosen:
             _set_cpus(process.pid, chosen)
         with self._lock:
             self._process, self._lines, self._stderr = process, queue.SimpleQueue(), ""
             self._read_at = time.monotonic()
+        self._error_reader = threading.Thread(target=self._keep_errors, args=(process,), daemon=True)
         threads = [
+            self._error_reader,
             threading.Thread(target=self._keep_lines, args=(process, self._lines), daemon=True),
-            threading.Thread(target=self._keep_errors, args=(process,), daemon=True),
-            threading.Thread(target=self._watch, args=(process,), daemon=True),
+            threading.Thread(target=self._watch, args=(process, guard), daemon=True),
         ]
         for thread in threads:
             thread.start()
@@ -246,6 +274,7 @@ class EngineHost:
         except subprocess.TimeoutExpired:
             self.kill()
             status = process.wait()
+        self._error_reader.join(STOP_S_MAX)
         return Batch(lines, status, self._stderr)
 
     def stop(self) -> None:
@@ -286,17 +315,52 @@ class EngineHost:
             if process is self._process:
                 self._stderr = (self._stderr + line.decode(errors="replace"))[-STDERR_MAX:]
 
-    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+    def _watch(self, process: subprocess.Popen[bytes], guard: subprocess.Popen[bytes]) -> None:
+        """Kill the engine if nobody reads its records, or if it or its raylet is stopped."""
+        parts = {"its process": process.pid, "the raylet of its host": _raylet()}
+        ran_at = dict.fromkeys(parts, time.monotonic())
         while process.poll() is None:
-            if process is self._process and time.monotonic() - self._read_at > UNREAD_S_MAX:
+            now = time.monotonic()
+            for name, part in parts.items():
+                if part is None or not _is_stopped(part):
+                    ran_at[name] = now
+            stopped = [name for name, at in ran_at.items() if now - at > STOPPED_S_MAX]
+            if process is self._process and (stopped or now - self._read_at > UNREAD_S_MAX):
+                if stopped:
+                    self._stderr = f"{stopped[0]} was stopped (SIGSTOP)"
                 self.kill()
+            _write(guard, b".")
             time.sleep(_CHECK_S)
+        _write(guard, b"q")
+        try:
+            guard.wait(STOP_S_MAX)
+        except subprocess.TimeoutExpired:
+            guard.kill()
+            guard.wait()
+        assert guard.stdin is not None, "standard input is a pipe"
+        guard.stdin.close()
+
+
+def _start_guard(engine: int) -> subprocess.Popen[bytes]:
+    """Start the process that kills an engine which this one cannot kill any more."""
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _GUARD, str(engine), str(UNREAD_S_MAX)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        process_group=0,
+    )
+
+
+def _write(process: subprocess.Popen[bytes], content: bytes) -> None:
+    """Write to a process that may have ended."""
+    assert process.stdin is not None, "standard input is a pipe"
+    with suppress(OSError):
+        os.write(process.stdin.fileno(), content)
 
 
 def _own_folder() -> Path:
-    """The folder of this user for programs and files of engines, without those of ended processes, whose
-    engines are killed.
-    """
+    """The folder of this user for programs and files of engines, without those of ended processes."""
     base = Path(tempfile.gettempdir()) / f"dbdyno-fleet-{os.geteuid()}"
     with suppress(FileExistsError):
         base.mkdir(mode=0o700)
@@ -307,19 +371,10 @@ def _own_folder() -> Path:
     for folder in base.iterdir():
         process = folder.name.partition("-")[0]
         if process.isdecimal() and not Path(f"/proc/{process}").exists():
-            _kill_left_engine(folder)
             with suppress(OSError):
                 folder.unlink()
             shutil.rmtree(folder, ignore_errors=True)
     return base
-
-
-def _kill_left_engine(folder: Path) -> None:
-    """Kill the engine of a process that has ended. It ends by itself, unless it hangs."""
-    with suppress(OSError, ValueError):
-        process, _, program = (folder / _ENGINE).read_text().partition(" ")
-        if program.encode() in _command_line(int(process)):
-            os.killpg(int(process), signal.SIGKILL)
 
 
 def _raylet() -> int | None:
@@ -361,6 +416,12 @@ def _fields(process: int) -> list[str]:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return []
+
+
+def _is_stopped(process: int) -> bool:
+    """Whether a signal or a debugger has stopped a process."""
+    fields = _fields(process)
+    return bool(fields) and fields[0] in "Tt"
 
 
 def _parent(process: int) -> int:

@@ -28,7 +28,7 @@ from dbdyno.binary import EngineProblem
 from dbdyno.experiment.cpus import parse_cpus
 from dbdyno.experiment.fleet import Fleet
 from dbdyno.experiment.model import Experiment
-from dbdyno.fleet.carrier import Carrier, Place, wait_for
+from dbdyno.fleet.carrier import Carrier, EngineLost, Place, wait_for_all
 from dbdyno.fleet.carriers import open_carrier
 from dbdyno.fleet.clocks import measure_clocks
 from dbdyno.fleet.plan_files import name_on_host, read_files, replace_paths
@@ -91,6 +91,14 @@ class FleetEngine(Engine):
             return self._run_everywhere(request, listeners)
         if request.command != "prepare" or request.plan["workload"]["name"] in _LOADED_BY_ONE:
             return super().execute(request, listeners)
+        try:
+            return self._load(request, listeners)
+        except EngineLost as problem:
+            _LOG.debug("loading once more: %s", problem.text)
+            return self._load(request, listeners)
+
+    def _load(self, request: Request, listeners: Listeners) -> EngineResult:
+        """Load tables from all engines; those that another attempt has left unfinished too."""
         result = super().execute(_with_part(request, "create"), listeners)
         if result.done:
             result = self._run_everywhere(_with_part(request, "fill"), listeners)
@@ -101,9 +109,10 @@ class FleetEngine(Engine):
         self._place()
         try:
             return self._run(request, _FleetReader(self, "start" in request.plan, **vars(listeners)))
-        except BaseException:
-            # Whatever was lost, the next run begins with new places.
-            self._release()
+        except BaseException as error:
+            # After the loss of an engine alone its place starts the next one.
+            if not isinstance(error, EngineLost) or any(place.is_lost for place in self._places):
+                self._release()
             raise
 
     def _place(self) -> None:
@@ -139,6 +148,8 @@ class FleetEngine(Engine):
                 # After a planned end the engines end by themselves.
                 if merger.poll() != 0 or not streams.join(STOP_S_MAX):
                     streams.stop()
+                    # A merger that hangs reads nothing, so the streams wait for it.
+                    merger.kill()
                     streams.join(STOP_S_MAX)
                 merger.kill()
         # The merged records end with the failure of the first engine that has one. The others were stopped
@@ -185,8 +196,7 @@ class FleetEngine(Engine):
             line = json.dumps(own, allow_nan=False).encode() + b"\n"
             argv, environment = [programs[index], request.command], dict(request.environment)
             starting.append(place.call("start", argv, line, environment, cpus))
-        for place, future in zip(places, starting, strict=True):
-            wait_for(place, future, SEND_S_MAX)
+        wait_for_all(list(zip(places, starting, strict=True)), SEND_S_MAX)
         return [{of_host[name_on_host(path)]: path for path in files} for of_host in paths]
 
     def _install(self, program: Path) -> list[str]:
@@ -202,10 +212,7 @@ class FleetEngine(Engine):
         return self._programs[program]
 
     def _call_all(self, method: str, *arguments: object) -> list[Any]:
-        futures = [place.call(method, *arguments) for place in self._places]
-        return [
-            wait_for(place, future, SEND_S_MAX) for place, future in zip(self._places, futures, strict=True)
-        ]
+        return wait_for_all([(place, place.call(method, *arguments)) for place in self._places], SEND_S_MAX)
 
     def _start_merger(self) -> subprocess.Popen[bytes]:
         """The process that merges the records. Ctrl-C does not reach it."""

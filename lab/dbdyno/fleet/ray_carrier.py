@@ -6,14 +6,17 @@ Kubernetes. An engine is an actor that is never restarted: a trial that loses on
 
 from __future__ import annotations
 
+import atexit
 import logging
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Any
 
 import ray
+from ray._private import worker as ray_worker
 from ray.exceptions import ActorDiedError, ActorUnavailableError
 from ray.util import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -28,7 +31,9 @@ PLACE_S_MAX = 60.0
 # Maximum seconds until an actor has started. The first one of a job starts a Python interpreter.
 ACTOR_S_MAX = 30.0
 # Maximum seconds for actors to remove their files.
-CLOSE_S_MAX = 2.0
+CLOSE_S_MAX = 1.0
+# Maximum seconds for an answer of the head, and to disconnect from the cluster.
+HEAD_S_MAX = 5.0
 # Calls of one actor at the same time: `read` waits for records while others are answered.
 _THREADS = 4
 _LOG = logging.getLogger(__name__)
@@ -73,9 +78,9 @@ class RayCarrier(Carrier):
         deadline, problem = time.monotonic() + PLACE_S_MAX, ""
         while time.monotonic() < deadline:
             try:
-                self._places = self._place_once(engines, per_host, deadline)
-            except _NotPlaced as error:
-                problem = str(error)
+                self._places = _limit(PLACE_S_MAX, self._place_once, engines, per_host, deadline)
+            except (_NotPlaced, TimeoutError) as error:
+                problem = str(error) or "the head of the cluster does not answer"
                 self.release()
                 time.sleep(1.0)
             else:
@@ -104,6 +109,8 @@ class RayCarrier(Carrier):
                 'Start one with dbdyno fleet up, or write address = "local" for processes of this machine',
                 ExitCode.NOT_REACHABLE,
             ) from error
+        # It prints pages of logs to standard output when a host is lost, whatever `log_to_driver` is.
+        ray_worker.print_to_stdstream = _log_message
         # Hosts have no dbdyno: the class goes to them by value.
         ray.cloudpickle.register_pickle_by_value(engine_host)  # type: ignore[no-untyped-call]
 
@@ -118,29 +125,32 @@ class RayCarrier(Carrier):
 
     def _hosts(self) -> list[dict[str, Any]]:
         """The hosts that are part of the cluster: address and CPUs."""
-        nodes = [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+        try:
+            nodes = [node for node in _limit(HEAD_S_MAX, ray.nodes) if node["Alive"]]
+        except TimeoutError:
+            return []
         return [
             {"host": node["NodeManagerAddress"], "cpus": node["Resources"].get("CPU", 0.0)} for node in nodes
         ]
 
     def release(self) -> None:
         """See `Carrier`."""
-        closing = [place.call("close") for place in self._places]
+        closing = [place.call("close") for place in self._places if not place.is_lost]
         # A host that is lost does not answer; what it has left is removed when it is used again.
         wait(closing, CLOSE_S_MAX)
-        for place in self._places:
-            with suppress(Exception):
-                ray.kill(place.actor, no_restart=True)
-        self._places = []
-        if self._group is not None:
-            with suppress(Exception):
-                remove_placement_group(self._group)
-            self._group = None
+        places, group = self._places, self._group
+        self._places, self._group = [], None
+        with suppress(TimeoutError):
+            _limit(HEAD_S_MAX, _end, places, group)
 
     def close(self) -> None:
         """See `Carrier`."""
         self.release()
-        ray.shutdown()
+        try:
+            _limit(HEAD_S_MAX, ray.shutdown)
+        except TimeoutError:
+            # The end of this process would wait too.
+            atexit.unregister(ray_worker.shutdown)
 
     def _place_once(self, engines: int, per_host: int, deadline: float) -> list[RayPlace]:
         hosts = -(-engines // per_host)
@@ -182,6 +192,37 @@ class RayCarrier(Carrier):
         hosts = self._hosts()
         listed = ", ".join(f"{one['host']} with {one['cpus']:g} CPUs" for one in hosts)
         return f"The cluster has {len(hosts)} hosts: {listed}" if hosts else "The cluster has no hosts"
+
+
+def _limit(seconds: float, function: Callable[..., Any], *arguments: object) -> Any:
+    """The result of a function of Ray, which may wait without a limit for the cluster's head or the raylet of
+    this machine, for example if they are stopped. Raises TimeoutError.
+    """
+    result: Future[Any] = Future()
+
+    def call() -> None:
+        try:
+            result.set_result(function(*arguments))
+        except Exception as error:
+            result.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    return result.result(seconds)
+
+
+def _end(places: Sequence[RayPlace], group: Any) -> None:
+    """End actors, and give back what was reserved for them."""
+    for place in places:
+        with suppress(Exception):
+            ray.kill(place.actor, no_restart=True)
+    if group is not None:
+        with suppress(Exception):
+            remove_placement_group(group)
+
+
+def _log_message(data: Any, ignore_prefix: bool) -> None:  # noqa: ARG001 — Ray passes it.
+    """Log the first line of a message of Ray."""
+    _LOG.debug("Ray: %s", "".join(data["lines"]).strip().partition("\n")[0])
 
 
 class _NotPlaced(Exception):  # noqa: N818 — another attempt follows.

@@ -2,8 +2,8 @@
 
 Each place has one call of `read` in progress, which returns after half a second even if the engine has
 written nothing. So a place that does not answer for some seconds is lost, whatever the cause: the engine, its
-process, its host or the network. An engine that writes no record while others do is lost too. All other
-engines then stop.
+process, its host or the network, also in phases in which engines wait for a server and write nothing. An
+engine that writes no record while others do is lost too. All other engines then stop.
 """
 
 from __future__ import annotations
@@ -12,22 +12,25 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from typing import IO, Any
 
 from dbdyno.binary import EngineProblem
-from dbdyno.fleet.carrier import EngineLost, Place, wait_for
+from dbdyno.fleet.carrier import LOST_S, EngineLost, Place, lose, wait_for
 from dbdyno.fleet.clocks import Clock
 from dbdyno.problem import ExitCode, Problem
 
-# Seconds that `read` waits for a record, and after which a place that has not answered is lost.
-READ_S, LOST_S = 0.5, 3.0
-# Seconds within which an engine under load has written a record, unless it hangs.
-WRITES_S = 1.5
+# Seconds that `read` waits for a record.
+READ_S = 0.5
+# Seconds after which an engine under load that has written no record hangs, and within which another one must
+# have written to show that the load goes on.
+SILENT_S, WRITES_S = 3.0, 1.5
+# Seconds between two looks at the times of the last answers.
+CHECK_S = 0.25
 # Maximum seconds until the answers of places that stop.
-STOP_S_MAX = 4.0
+STOP_S_MAX = 1.5
 _HELLO, _PHASE, _END = b'{"type":"hello"', b'{"type":"phase"', b'{"type":"end"'
 _LOG = logging.getLogger(__name__)
 
@@ -72,9 +75,11 @@ class Streams:
 
     def stop(self) -> None:
         """Stop all engines; return when they have ended, or after a time limit."""
-        stopping = [place.call("stop") for place in self._places]
+        stopping = {place.call("stop"): place for place in self._places if not place.is_lost}
+        done, _ = wait(stopping, STOP_S_MAX)
         # A place that does not answer stops its engine itself, because nobody reads its records.
-        wait(stopping, STOP_S_MAX)
+        for future, place in stopping.items():
+            place.is_lost = future not in done or future.exception() is not None
 
     def _run(self) -> None:
         try:
@@ -93,16 +98,25 @@ class Streams:
             place.call("read", READ_S): (index, now) for index, place in enumerate(self._places)
         }
         while reading:
-            done, _ = wait(reading, READ_S, FIRST_COMPLETED)
+            done, _ = wait(reading, CHECK_S, FIRST_COMPLETED)
             for future in done:
                 index, _ = reading.pop(future)
                 if not self._handle(index, future):
                     reading[self._places[index].call("read", READ_S)] = (index, time.monotonic())
-            now = time.monotonic()
-            for index, asked in reading.values():
-                if now - asked > READ_S + LOST_S:
-                    raise EngineLost(self._places[index].name, f"no answer for {LOST_S:g} s")
-            self._require_records(now)
+            self._require_answers(reading.values())
+            self._require_records(time.monotonic())
+
+    def _require_answers(self, reading: Iterable[tuple[int, float]]) -> None:
+        """Raise EngineLost if a place has not answered for a time. `reading` has the places that were asked,
+        and when.
+        """
+        now = time.monotonic()
+        silent_s = {index: now - asked - READ_S for index, asked in reading}
+        if max(silent_s.values(), default=0.0) > LOST_S:
+            late = [index for index, silent in silent_s.items() if silent > LOST_S / 2.0]
+            # All that are late: nobody waits for their answers to `stop`.
+            errors = [lose(self._places[index], f"no answer for {LOST_S:g} s") for index in late]
+            raise errors[0]
 
     def _require_records(self, now: float) -> None:
         """Raise EngineLost if an engine hangs under load, when each writes several records a second,
@@ -114,7 +128,7 @@ class Streams:
             return
         index = min(running, key=lambda one: self._wrote[one])
         others_write = not self.ends and now - max(self._wrote.values()) < WRITES_S
-        limit_s = LOST_S if others_write else LOST_S + self._drain_s
+        limit_s = SILENT_S if others_write else SILENT_S + self._drain_s
         if now - self._wrote[index] > limit_s:
             raise EngineLost(self._places[index].name, f"it wrote no record for {limit_s:g} s")
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import psutil
+
 from dbdyno.binary import EngineProblem
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.servers.admin.silence import LOGIN_EVERY_S
@@ -31,6 +33,8 @@ STDERR_MAX = 20_000
 LINE_BYTES_MAX = 64 << 20
 # Maximum seconds for an engine to stop.
 STOP_S_MAX = 5.0
+# An engine that writes nothing, and is stopped at two looks this time apart, is ended.
+STOPPED_S = 1.0
 _LOG = logging.getLogger(__name__)
 
 
@@ -131,7 +135,7 @@ class Reader:
                 what = f"the load generator to {goal if self.hello else 'start'}"
                 # Its records end a wait every second.
                 with waiting_for(what, is_logged=self.hello is None):
-                    ready = self._select(selector, min(remaining_s, limits.silence_s))
+                    ready = self._select(selector, min(remaining_s, limits.silence_s), process)
                 if not ready:
                     exceeded = f"did not {goal} within {limits.total_s:.0f} s"
                     if limits.silence_s <= remaining_s:
@@ -154,15 +158,31 @@ class Reader:
         with suppress(subprocess.TimeoutExpired):
             process.wait(STOP_S_MAX)
 
-    def _select(self, selector: selectors.BaseSelector, wait_s: float) -> list[_Ready]:
-        """What can be read within `wait_s`. Calls `on_silence` again and again until then."""
-        deadline = time.monotonic() + wait_s
+    def _select(
+        self, selector: selectors.BaseSelector, wait_s: float, process: subprocess.Popen[bytes]
+    ) -> list[_Ready]:
+        """What can be read within `wait_s`. Calls `on_silence` again and again until then.
+
+        Raises EngineProblem if the process is stopped.
+        """
+        began = time.monotonic()
+        silence_at, was_stopped = began + LOGIN_EVERY_S, False
         while True:
-            remaining_s = max(deadline - time.monotonic(), 0.0)
-            ready = selector.select(min(remaining_s, LOGIN_EVERY_S))
-            if ready or remaining_s <= LOGIN_EVERY_S:
+            remaining_s = max(began + wait_s - time.monotonic(), 0.0)
+            ready = selector.select(min(remaining_s, STOPPED_S))
+            if ready or remaining_s <= STOPPED_S:
                 return ready
-            self._on_silence()
+            is_stopped = _is_stopped(process)
+            if is_stopped and was_stopped:
+                raise EngineProblem(
+                    "the engine's process was stopped (SIGSTOP)",
+                    "dbdyno ended it. Run the command again",
+                    ExitCode.NOT_COMPARABLE,
+                )
+            was_stopped = is_stopped
+            if time.monotonic() >= silence_at:
+                silence_at = time.monotonic() + LOGIN_EVERY_S
+                self._on_silence()
 
     def _split_lines(self, process: subprocess.Popen[bytes], content: bytes) -> None:
         *lines, self._rest = (self._rest + content).split(b"\n")
@@ -214,6 +234,14 @@ class Reader:
             # Popen closes the pipe, which would write the buffered bytes again and fail.
             with suppress(BrokenPipeError):
                 process.stdin.close()
+
+
+def _is_stopped(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a signal or a debugger has stopped a process."""
+    try:
+        return psutil.Process(process.pid).status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+    except psutil.Error:
+        return False
 
 
 def stop_process(process: subprocess.Popen[bytes], reader: Reader) -> None:
