@@ -28,6 +28,8 @@ from typing import Any, NamedTuple
 UNREAD_S_MAX = 3.0
 # Seconds for an engine to stop after SIGINT, before it is killed.
 STOP_S_MAX = 1.5
+# Seconds for an engine to cancel its statements after the end of its standard input, before it is killed.
+INPUT_END_S_MAX = 2.5
 # Characters of standard error that are kept, and maximum bytes of one answer of `read`.
 STDERR_MAX, READ_BYTES_MAX = 20_000, 8 << 20
 # A program that was not used for this time is removed.
@@ -266,6 +268,15 @@ class EngineHost:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
 
+    def _abandon(self, process: subprocess.Popen[bytes]) -> None:
+        """End an engine whose driver is gone: it cancels its statements at the end of its standard input."""
+        if process.stdin is not None:
+            with suppress(OSError, ValueError):
+                process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(INPUT_END_S_MAX)
+        self.kill()
+
     def close(self) -> None:
         """Kill the engine and remove its files."""
         self.kill()
@@ -289,7 +300,7 @@ class EngineHost:
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
         while process.poll() is None:
             if process is self._process and time.monotonic() - self._read_at > UNREAD_S_MAX:
-                self.kill()
+                self._abandon(process)
             time.sleep(_CHECK_S)
 
 
