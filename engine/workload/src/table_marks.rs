@@ -108,6 +108,23 @@ impl SetupMarks {
         Some(marked)
     }
 
+    /// The statement that marks the table of a CREATE TABLE … LIKE of MySQL, which has no room for a mark and copies
+    /// that of the other table. It is sent right after it.
+    pub fn after(&self, sql: &str) -> Option<String> {
+        let tokens = tokens(sql, self.quoting());
+        let creation = creation(sql, &tokens)?;
+        let is_copy = tokens[creation.rest..]
+            .iter()
+            .find(|token| token.text != "(")
+            .is_some_and(|token| token.is("LIKE"));
+        if self.dialect != Dialect::Mysql || creation.is_conditional || !is_copy {
+            return None;
+        }
+        let (schema, table) = &creation.name;
+        let hash = table_hash(schema.as_deref().unwrap_or(&self.database), table);
+        Some(format!("ALTER TABLE {} COMMENT = '{SETUP}{hash}'", creation.written))
+    }
+
     fn quoting(&self) -> Quoting {
         match self.dialect {
             Dialect::Mysql => Quoting::Mysql,
@@ -322,6 +339,11 @@ mod tests {
         ] {
             assert_eq!(mysql(sql), None, "{sql}");
         }
+        let marks = SetupMarks::new(Dialect::Mysql, "db");
+        let copied = format!("ALTER TABLE `t` COMMENT = '{}'", mark("db", "t"));
+        assert_eq!(marks.after("CREATE TABLE `t` (LIKE s)"), Some(copied));
+        assert_eq!(marks.after("CREATE TABLE IF NOT EXISTS t LIKE s"), None, "the table may be the user's");
+        assert_eq!(marks.after("CREATE TABLE t (a INT)"), None);
         assert_eq!(postgresql("CREATE TEMP TABLE t (a int)"), None);
     }
 
@@ -354,6 +376,8 @@ mod tests {
     #[test]
     fn a_mark_belongs_to_one_table() {
         let comment = format!("{LOADING}{}", table_hash("db", "t"));
+        // As `table_hash` of the lab.
+        assert_eq!(table_hash("dbdyno", "sbtest1"), " table=f07a682b");
         assert!(is_own(&comment, &table_hash("DB", "T")));
         assert!(!is_own(&comment, &table_hash("db", "mine")));
         assert!(!is_own(&comment, &table_hash("other", "t")));

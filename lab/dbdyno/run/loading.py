@@ -26,6 +26,7 @@ from dbdyno.run.marked_tables import drop_instruction, has_comments, mark
 from dbdyno.run.plan import plan
 from dbdyno.run.progress import Listener
 from dbdyno.run.trial import unreachable_reason
+from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.answers import shorten_statement
 from dbdyno.servers.admin.connection import answers_within, require_answers
 from dbdyno.servers.server import Server, ServerProblem, StatementRefused
@@ -189,8 +190,8 @@ def list_tables(server: Server) -> list[str]:
     address = server.address()
     name = address.database.replace("'", "''")
     schema = "current_schema()" if address.protocol == "postgresql" else f"'{name}'"
-    rows = server.query(f"SELECT table_name FROM information_schema.tables WHERE table_schema = {schema}")
-    return [str(table) for (table,) in rows]
+    sql = f"SELECT table_name FROM information_schema.tables WHERE table_schema = {schema}"
+    return [table for (table,) in answers.rows(server.query, sql, answers.text)]
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from dbdyno.servers.admin.answers import integer, rows, text, text_or_empty
+from dbdyno.servers.admin import answers
 from dbdyno.servers.server import Server, ServerProblem, StatementRefused
 from dbdyno.servers.url import Target
 
@@ -50,6 +50,7 @@ _TABLES_SQL = {
         "WHERE c.relkind IN ('r', 'p') AND {where}"
     ),
 }
+_COLUMNS = (answers.text, answers.integer, answers.text, answers.text_or_empty, answers.integer)
 _HERE = {"mysql": "table_schema = DATABASE()", "postgresql": "n.nspname = current_schema()"}
 _MARKED = {
     "mysql": "(table_schema = DATABASE() OR table_comment LIKE '%dbdyno %table=%')",
@@ -201,9 +202,7 @@ def _tables(server: Server, where: str) -> list[Table]:
     is_mysql = address.protocol == "mysql"
     return [
         Table(name, comment, size, schema, bool(is_here), schema if is_mysql else address.database)
-        for schema, is_here, name, comment, size in rows(
-            server.query, sql, text, integer, text, text_or_empty, integer
-        )
+        for schema, is_here, name, comment, size in answers.rows(server.query, sql, *_COLUMNS)
     ]
 
 

@@ -65,7 +65,11 @@ pub(super) async fn execute_setup(
 ) -> StepResult {
     let marked = marks.as_mut().and_then(|marks| marks.add(sql));
     let result = connection.query(marked.as_deref().unwrap_or(sql).as_bytes()).await;
-    result.map(|_| ()).map_err(|error| failure::from_query_error(&error, sql))
+    result.map_err(|error| failure::from_query_error(&error, sql))?;
+    match marks.as_ref().and_then(|marks| marks.after(sql)) {
+        Some(after) => execute(connection, &after).await,
+        None => Ok(()),
+    }
 }
 
 /// Sends statements one after the other, up to the first that fails.

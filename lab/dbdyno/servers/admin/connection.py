@@ -109,6 +109,14 @@ class AdminConnection(ABC):
                 if self._connection is None:
                     with waiting_for("the login at the server"):
                         self._connection = self._connect(self._connect_timeout_s)
+                elif self._has_unread_answer():
+                    # Every answer after this one would be that to an earlier statement.
+                    self.close()
+                    raise ServerProblem(
+                        f"before {shorten_statement(sql)!r} the server sent an answer that nobody asked for",
+                        "check what is between the server and dbdyno",
+                        exit_code=4,
+                    )
                 began, limit_s = time.monotonic(), answer_timeout_s or math.inf
                 with (
                     waiting_for(f"the server's answer to {shorten_statement(sql)!r}"),
@@ -219,6 +227,10 @@ class AdminConnection(ABC):
 
         Raises the driver's errors; one for which `is_lost` is true if the answer takes longer than the limit.
         """
+
+    def _has_unread_answer(self) -> bool:
+        """Whether more has arrived on the open connection than the answers to its statements."""
+        return False
 
     @abstractmethod
     def server_version(self) -> str:
