@@ -1,5 +1,6 @@
 //! Runs a command on the plan from standard input.
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -40,15 +41,14 @@ pub fn with_plan(
         Ok(end) => end,
         Err(problem) => return refuse(problem),
     };
-    if let Some(failure) = &end.failure {
-        eprintln!("{program}: {}", failure.text);
-        if let Some(fix) = &failure.fix {
-            eprintln!("  {fix}");
-        }
-    }
-    // Without a connection there was no statement.
+    // Without a connection there was no statement. This comes first: nobody may read standard error any more.
     if !end.reason.is_planned() && end.reason != EndReason::ConnectFailed {
         dbdyno_runner::cancel_statements(&spec, CANCEL_MAX);
+    }
+    if let Some(failure) = &end.failure {
+        let fix = failure.fix.iter().map(|fix| format!("  {fix}\n"));
+        let text = format!("{program}: {}\n{}", failure.text, fix.collect::<String>());
+        let _ = std::io::stderr().write_all(text.as_bytes());
     }
     exit::code(end.reason).into()
 }
