@@ -15,6 +15,7 @@ import pytest
 from dbdyno.binary import EngineProblem
 from dbdyno.run import engine as engines
 from dbdyno.run.engine import Engine, EngineResult, SlicedRun, find_engine
+from dbdyno.run.engine_process import watched
 from dbdyno.run.trial import describe_failure
 from dbdyno.servers.server import Server, ServerProblem
 
@@ -55,7 +56,7 @@ def test_records_are_handed_over_and_the_clock_starts_after_ready(tmp_path: Path
     assert told == ["hello", "ready", "counters", "end"]
     assert result.done
     assert result.failure() == ""
-    assert result.hello == {"plan": PLAN}
+    assert result.hello == {"plan": watched(PLAN)}
     assert all(line.endswith(b"}\n") for line in lines)
 
 
