@@ -25,7 +25,10 @@ SPECS = {
 # How long the statement of a killed run may go on.
 ENDS_WITHIN_S = 3.0
 # Ten billion combinations, of which none is stored: more than a minute.
-SLOW = "INSERT INTO slow SELECT a.n FROM d a, d b, d c, d e, d f WHERE SIN(a.n + b.n) + COS(c.n + e.n) + f.n < -9"
+SLOW = (
+    "INSERT INTO slow SELECT a.n FROM d a, d b, d c, d e, d f "
+    "WHERE SIN(a.n + b.n) + COS(c.n + e.n) + f.n < -9"
+)
 TENS = ", ".join(f"({number})" for number in range(100))
 SETUP = [
     "CREATE TABLE d (n INT PRIMARY KEY)",

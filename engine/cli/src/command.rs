@@ -2,16 +2,12 @@
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use dbdyno_runner::{Inbox, RunEnd, RunSpec, Sink};
 use dbdyno_schema::plan::Plan;
 use dbdyno_schema::record::EndReason;
 
 use crate::{exit, input, signals};
-
-/// How long a command that ends early may take to cancel its statements on the server.
-pub(crate) const CANCEL_MAX: Duration = Duration::from_millis(1500);
 
 /// Reads the plan, calls `execute`, and returns the exit code. If the command ends early, cancels what the server still
 /// executes for it. If `execute` cannot use the plan, it returns a message and
@@ -43,7 +39,7 @@ pub fn with_plan(
     };
     // Without a connection there was no statement. This comes first: nobody may read standard error any more.
     if !end.reason.is_planned() && end.reason != EndReason::ConnectFailed {
-        dbdyno_runner::cancel_statements(&spec, CANCEL_MAX);
+        dbdyno_runner::cancel_statements(&spec, input::CANCEL_MAX);
     }
     if let Some(failure) = &end.failure {
         let fix = failure.fix.iter().map(|fix| format!("  {fix}\n"));

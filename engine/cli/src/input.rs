@@ -15,7 +15,6 @@ use dbdyno_workload::generated::GeneratedTables;
 use dbdyno_workload::replay;
 use dbdyno_workload::sql::columns;
 
-use crate::command::CANCEL_MAX;
 use crate::exit;
 
 /// Reads the plan from the first line of standard input. An error lists all problems of the plan.
@@ -130,6 +129,8 @@ fn read_file(key: &str, path: &str, problems: &mut Vec<String>) -> Option<Vec<u8
     std::fs::read(path).map_err(|error| problems.push(format!("{key}: {path}: {error}"))).ok()
 }
 
+/// How long a command that ends early may take to cancel its statements on the server.
+pub(crate) const CANCEL_MAX: Duration = Duration::from_millis(1500);
 /// How long a command may take to end after the end of standard input.
 const ABANDONED_MAX: Duration = Duration::from_secs(2);
 /// How much of that time its statements may take to end by themselves.
