@@ -48,11 +48,11 @@ impl OpenSessions {
 
     /// The open sessions, by number of the address of their server; there are `addresses` of them.
     pub fn by_address(&self, addresses: usize) -> BTreeMap<u64, Vec<SessionKey>> {
-        let mut found = BTreeMap::<u64, Vec<SessionKey>>::new();
+        let mut by_address = BTreeMap::<u64, Vec<SessionKey>>::new();
         for &(number, key) in self.lock().open.values() {
-            found.entry(number % addresses.max(1) as u64).or_default().push(key);
+            by_address.entry(number % addresses.max(1) as u64).or_default().push(key);
         }
-        found
+        by_address
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
         let _open = sessions.register(2, SessionKey::Mysql(9));
         closed.remove();
         drop((closed, dropped));
-        let found = sessions.by_address(2);
-        assert_eq!(found, [(0, vec![SessionKey::Mysql(9)]), (1, vec![SessionKey::Mysql(8)])].into());
+        let by_address = sessions.by_address(2);
+        assert_eq!(by_address, [(0, vec![SessionKey::Mysql(9)]), (1, vec![SessionKey::Mysql(8)])].into());
     }
 }

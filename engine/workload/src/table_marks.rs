@@ -198,10 +198,10 @@ fn matching_parenthesis(tokens: &[Token<'_>]) -> Option<usize> {
 fn creation<'a>(sql: &'a str, tokens: &[Token<'_>]) -> Option<Creation<'a>> {
     let mut at = 0;
     let mut skip = |words: &[&str]| {
-        let found = words.iter().zip(tokens.get(at..)?).all(|(word, token)| token.is(word));
-        let found = found && tokens.len() >= at + words.len();
-        at += if found { words.len() } else { 0 };
-        Some(found)
+        let is_next = words.iter().zip(tokens.get(at..)?).all(|(word, token)| token.is(word));
+        let is_next = is_next && tokens.len() >= at + words.len();
+        at += if is_next { words.len() } else { 0 };
+        Some(is_next)
     };
     if !skip(&["CREATE"])? {
         return None;
@@ -233,7 +233,7 @@ fn creation<'a>(sql: &'a str, tokens: &[Token<'_>]) -> Option<Creation<'a>> {
 
 /// The tokens of a text, without comments.
 fn tokens(sql: &str, quoting: Quoting) -> Vec<Token<'_>> {
-    let (mut found, mut at) = (Vec::<Token<'_>>::new(), 0);
+    let (mut list, mut at) = (Vec::<Token<'_>>::new(), 0);
     while let Some(first) = sql[at..].chars().next() {
         let mut length = quoted_or_comment_length(sql, at, quoting);
         let is_comment = length > 0 && !(first == '$' || ['\'', '"', '`'].contains(&first));
@@ -243,15 +243,15 @@ fn tokens(sql: &str, quoting: Quoting) -> Vec<Token<'_>> {
         let text = &sql[at..at + length];
         let continues =
             |last: &Token<'_>| last.end() == at && last.is_quoted() && text.starts_with(&last.text[..1]);
-        if let Some(last) = found.last_mut().filter(|last| continues(last)) {
+        if let Some(last) = list.last_mut().filter(|last| continues(last)) {
             // A doubled quote inside quotes.
             last.text = &sql[last.start..at + length];
         } else if !is_comment && !first.is_whitespace() {
-            found.push(Token { text, start: at });
+            list.push(Token { text, start: at });
         }
         at += length;
     }
-    found
+    list
 }
 
 fn is_name(one: char) -> bool {

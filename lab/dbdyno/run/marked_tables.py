@@ -120,8 +120,8 @@ def marked_tables(server: Server, *, everywhere: bool = False) -> list[Table]:
     """
     protocol = server.address().protocol
     where = (_MARKED if everywhere else _HERE)[protocol]
-    found = [one for one in _tables(server, where) if one.mark]
-    return sorted(found, key=lambda table: (not table.is_here, table.title))
+    tables = [one for one in _tables(server, where) if one.mark]
+    return sorted(tables, key=lambda table: (not table.is_here, table.title))
 
 
 def drop(server: Server, tables: Iterable[Table]) -> Iterator[tuple[str, str]]:

@@ -89,29 +89,29 @@ def rows(query: Query, sql: str, /, *readers: Reader[Any]) -> list[tuple[Any, ..
 def rows(query: Query, sql: str, /, *readers: Reader[Any]) -> list[Any]:
     """The rows of a statement, with a reader for each column. Raises ServerProblem."""
     expected = "rows of " + ", ".join(_NAMES.get(read, "a value") for read in readers)
-    found = []
+    answer = []
     for one in query(sql):
         if len(one) != len(readers):
             raise UnexpectedAnswer(sql, expected, one)
         try:
-            found.append(tuple(read(cell) for read, cell in zip(readers, one, strict=True)))
+            answer.append(tuple(read(cell) for read, cell in zip(readers, one, strict=True)))
         except (TypeError, ValueError) as error:
             raise UnexpectedAnswer(sql, expected, one) from error
-    return found
+    return answer
 
 
 def row(query: Query, sql: str, /, *readers: Reader[Any]) -> tuple[Any, ...]:
     """The only row of a statement. Raises ServerProblem."""
-    found: list[tuple[Any, ...]] = rows(query, sql, *readers)
-    if len(found) != 1:
-        raise UnexpectedAnswer(sql, "one row", found)
-    return found[0]
+    answer: list[tuple[Any, ...]] = rows(query, sql, *readers)
+    if len(answer) != 1:
+        raise UnexpectedAnswer(sql, "one row", answer)
+    return answer[0]
 
 
 def value(query: Query, sql: str, read: Reader[_One], /) -> _One:
     """The only value of a statement. Raises ServerProblem."""
-    (found,) = row(query, sql, read)
-    return found  # type: ignore[no-any-return]
+    (answer,) = row(query, sql, read)
+    return answer  # type: ignore[no-any-return]
 
 
 def shorten_statement(sql: str, length: int = 100) -> str:

@@ -55,9 +55,9 @@ class _Connection(psycopg.Connection[Any]):
         """What `gen` does, until an answer has begun and does not go on for the time of a login."""
         self._part_at = None
         try:
-            wanted = next(gen)
+            state = next(gen)
             while True:
-                ready = yield wanted
+                ready = yield state
                 now = time.monotonic()
                 if ready & Ready.R:
                     self._part_at = now
@@ -66,7 +66,7 @@ class _Connection(psycopg.Connection[Any]):
                         "the server sent a part of an answer, and nothing more for "
                         f"{PART_SILENCE_S_MAX:.0f} s"
                     )
-                wanted = gen.send(ready)
+                state = gen.send(ready)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
