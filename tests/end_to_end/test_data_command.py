@@ -22,6 +22,7 @@ from dbdyno.commands.choices import Action
 from dbdyno.commands.formatting import print_problem
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.problem import Problem
+from dbdyno.run.marked_tables import table_hash
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 
@@ -137,11 +138,36 @@ def test_tables_of_a_users_setup_are_marked(running: Running) -> None:
         if running.address.protocol == "postgresql"
         else "ALTER TABLE {}child COMMENT"
     )
-    execute(running, f"{on} 'of mine dbdyno v1 setup'")
+    child, after_child = (table_hash(running.address.database, name) for name in ("child", "after_child"))
+    execute(running, f"{on} 'of mine dbdyno v1 setup table={child}'")
     execute(running, "CREATE TABLE {0}after_child (id INT)")
-    execute(running, f"{on.replace('child', 'after_child')} 'dbdyno loading'")
+    execute(running, f"{on.replace('child', 'after_child')} 'dbdyno loading table={after_child}'")
     answer = data(running, "drop", yes=True)
     assert sorted(answer.stderr.splitlines()) == ["dropped after_child", "dropped child", "dropped parent"]
+
+
+@pytest.mark.parametrize("running", SPECS, indirect=True)
+def test_a_copy_of_a_marked_table_is_not_dropped(running: Running) -> None:
+    answer = running.run("oltp_point_select", "--table-size", "10", "--keep-data", *SHORT)
+    assert answer.returncode == 0, answer.stderr
+    is_postgresql = running.address.protocol == "postgresql"
+    # MySQL copies the comment; both keep it when a table is renamed.
+    if not is_postgresql:
+        execute(running, "CREATE TABLE {0}copied LIKE {0}sbtest1")
+        execute(running, "ALTER TABLE {0}praise COMMENT 'dbdyno v1 bulk_insert engine=innodb'")
+    execute(
+        running, "ALTER TABLE {0}sbtest1 RENAME TO " + ("mine_now" if is_postgresql else "dbdyno.mine_now")
+    )
+    assert set(listed(running)) == {"mine_now"} | (set() if is_postgresql else {"copied", "praise"})
+    answer = data(running, "drop", yes=True)
+    assert answer.returncode == 0, answer.stderr
+    assert "kept mine_now: the mark belongs to another table" in answer.stderr
+    if not is_postgresql:
+        assert "kept copied: the mark belongs to another table" in answer.stderr
+        assert "kept praise: the mark of an earlier version" in answer.stderr
+        execute(running, "DROP TABLE {0}copied")
+        execute(running, "ALTER TABLE {0}praise COMMENT ''")
+    execute(running, "DROP TABLE {0}mine_now")
 
 
 @pytest.mark.parametrize("running", ["mariadb"], indirect=True)

@@ -25,6 +25,7 @@ from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.run import pilot
+from dbdyno.run.marked_tables import table_hash
 from dbdyno.run.round_trips import STATEMENTS
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Address
@@ -356,7 +357,8 @@ def test_some_of_the_tables_are_not_enough(running: Running) -> None:
 
 def test_the_remains_of_a_load_that_was_cut_short_are_replaced(running: Running) -> None:
     foreign_table(running, 10)
-    running.server.query(f"ALTER TABLE {running.address.database}.sbtest1 COMMENT = 'dbdyno loading'")
+    own = f" table={table_hash(running.address.database, 'sbtest1')}"
+    running.server.query(f"ALTER TABLE {running.address.database}.sbtest1 COMMENT = 'dbdyno loading{own}'")
     answer = running.run("oltp_point_select", "--connections", "1", *SHORT)
     assert answer.returncode == 0, answer.stderr
     assert running.tables() == []

@@ -12,7 +12,7 @@ from dbdyno.experiment.schedule import engine_seed, schedule
 from dbdyno.experiment.server import ServerSpec, may_be_one_database
 from dbdyno.run.data_state import DataState
 from dbdyno.run.engine import Engine, EngineResult
-from dbdyno.run.marked_tables import Table
+from dbdyno.run.marked_tables import Table, table_hash
 from dbdyno.run.progress import Loading, Progress
 from dbdyno.servers.kinds.command import CommandServer
 from dbdyno.servers.kinds.remote import Password, RemoteServer
@@ -160,4 +160,21 @@ def test_runs_over_kept_data_have_other_keys() -> None:
 )
 def test_only_a_complete_mark_makes_a_table_dbdynos(comment: str, mark: str | int | None) -> None:
     expected = mark if isinstance(mark, str) else comment[mark:]
-    assert Table("t", comment, 0).mark == expected
+    assert Table("t", comment, 0, "db", database="db").mark == expected
+    own = Table("t", f"{comment} table={table_hash('db', 't')}", 0, "db", database="db")
+    assert (own.mark, own.is_dbdynos) == (expected, bool(expected))
+
+
+def test_a_mark_belongs_to_one_table() -> None:
+    def table(name: str, database: str, mark: str) -> Table:
+        return Table(name, f"of mine dbdyno v1 setup{mark}", 0, database, database=database)
+
+    # As `table_hash` of the engine.
+    assert table_hash("dbdyno", "sbtest1") == "f07a682b"
+    own = f" table={table_hash('shop', 'orders')}"
+    assert table("Orders", "shop", own).is_dbdynos
+    copied = [table("mine", "shop", own), table("orders", "other", own)]
+    assert all("belongs to another table" in one.doubt for one in copied)
+    assert "an earlier version" in table("orders", "shop", "").doubt
+    assert not any(one.is_dbdynos for one in (*copied, table("orders", "shop", "")))
+    assert copied[0].own_comment == "of mine"

@@ -15,7 +15,8 @@ import pytest
 from dbdyno.binary import EngineProblem
 from dbdyno.run import engine as engines
 from dbdyno.run.engine import Engine, EngineResult, SlicedRun, find_engine
-from dbdyno.run.trial import describe_failure
+from dbdyno.run.engine_process import watched
+from dbdyno.run.trial import _describe_idle, describe_failure
 from dbdyno.servers.server import Server, ServerProblem
 
 PLAN = {
@@ -55,7 +56,7 @@ def test_records_are_handed_over_and_the_clock_starts_after_ready(tmp_path: Path
     assert told == ["hello", "ready", "counters", "end"]
     assert result.done
     assert result.failure() == ""
-    assert result.hello == {"plan": PLAN}
+    assert result.hello == {"plan": watched(PLAN)}
     assert all(line.endswith(b"}\n") for line in lines)
 
 
@@ -252,3 +253,13 @@ def test_the_network_of_one_host_is_no_failure_of_the_server(
     result = EngineResult(3, None, end, "", is_of_fleet=is_of_fleet)
     failure = describe_failure(result, cast("Server", Answering(answers)))
     assert failure == {"reason": "no answer", "failed_by": failed_by}
+
+
+def test_a_run_without_a_transaction_has_failed() -> None:
+    def failure(events: int, errors: dict[str, int]) -> dict[str, str]:
+        end = {"reason": "done", "phases": {"measure": {"events": events, "errors": errors}}}
+        return _describe_idle(EngineResult(0, None, end, ""))
+
+    assert failure(1, {}) == {}
+    reason = "no transaction ended in the measurement (errors: 3 x protocol)"
+    assert failure(0, {"protocol": 3}) == {"reason": reason, "failed_by": "server"}

@@ -11,7 +11,7 @@ import pytest
 from dbdyno import waiting
 from dbdyno.commands.verbosity import announce, is_verbose, set_verbosity
 from dbdyno.problem import Problem
-from dbdyno.servers.admin.connection import shorten_statement
+from dbdyno.servers.admin.answers import shorten_statement
 
 LOG = logging.getLogger("dbdyno")
 

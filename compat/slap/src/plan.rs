@@ -61,6 +61,7 @@ pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String],
         seed: 1,
         segment: Default::default(),
         start: Default::default(),
+        watch_input: false,
         client: Client { workers: workers.min(clients), scheduling },
         report: Report {
             interval_us: 0,

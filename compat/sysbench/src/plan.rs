@@ -69,6 +69,7 @@ pub fn plan(
         seed,
         segment: Default::default(),
         start: Default::default(),
+        watch_input: false,
         report: report(settings),
         retry: match driver {
             Driver::Mysql => retry(registry)?,

@@ -1,13 +1,16 @@
 //! Runs a command on the plan from standard input.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use dbdyno_runner::{Inbox, RunEnd, RunSpec, Sink};
-use dbdyno_schema::plan::{Plan, Start};
+use dbdyno_schema::plan::Plan;
+use dbdyno_schema::record::EndReason;
 
 use crate::{exit, input, signals};
 
-/// Reads the plan, calls `execute`, and returns the exit code. If `execute` cannot use the plan, it returns a message and
+/// Reads the plan, calls `execute`, and returns the exit code. If the command ends early, cancels what the server still
+/// executes for it. If `execute` cannot use the plan, it returns a message and
 /// writes no record. `program` is the program's name in messages.
 pub fn with_plan(
     program: &'static str,
@@ -26,18 +29,22 @@ pub fn with_plan(
     if let Err(error) = signals::stop_on_signal(control.clone()) {
         eprintln!("{program}: cannot handle signals, so a signal ends the process without a report: {error}");
     }
-    if let Start::OnCommand { .. } = plan.start {
-        input::spawn_command_reader(program, control);
+    let spec = RunSpec::new(plan, secrets);
+    if spec.plan.watches_input() {
+        input::spawn_command_reader(program, control, spec.clone());
     }
-    let end = match execute(&RunSpec::new(plan, secrets), inbox, sink) {
+    let end = match execute(&spec, inbox, sink) {
         Ok(end) => end,
         Err(problem) => return refuse(problem),
     };
+    // Without a connection there was no statement. This comes first: nobody may read standard error any more.
+    if !end.reason.is_planned() && end.reason != EndReason::ConnectFailed {
+        dbdyno_runner::cancel_statements(&spec, input::CANCEL_MAX);
+    }
     if let Some(failure) = &end.failure {
-        eprintln!("{program}: {}", failure.text);
-        if let Some(fix) = &failure.fix {
-            eprintln!("  {fix}");
-        }
+        let fix = failure.fix.iter().map(|fix| format!("  {fix}\n"));
+        let text = format!("{program}: {}\n{}", failure.text, fix.collect::<String>());
+        let _ = std::io::stderr().write_all(text.as_bytes());
     }
     exit::code(end.reason).into()
 }

@@ -2,9 +2,9 @@
 
 use std::io::BufRead;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use dbdyno_runner::{Control, Secrets};
+use dbdyno_runner::{Control, RunSpec, Secrets};
 use dbdyno_schema::Plan;
 use dbdyno_schema::plan::{Command, Secret, Target, Tls, TlsMode};
 use dbdyno_schema::record::EndReason;
@@ -129,11 +129,15 @@ fn read_file(key: &str, path: &str, problems: &mut Vec<String>) -> Option<Vec<u8
     std::fs::read(path).map_err(|error| problems.push(format!("{key}: {path}: {error}"))).ok()
 }
 
-/// How long a run may take to end after the end of standard input.
+/// How long a command that ends early may take to cancel its statements on the server.
+pub(crate) const CANCEL_MAX: Duration = Duration::from_millis(1500);
+/// How long a command may take to end after the end of standard input.
 const ABANDONED_MAX: Duration = Duration::from_secs(2);
+/// How much of that time its statements may take to end by themselves.
+const STATEMENTS_MAX: Duration = Duration::from_millis(300);
 
-/// Starts a thread that executes the commands that follow the plan. The end of standard input stops the run.
-pub fn spawn_command_reader(program: &'static str, control: Control) {
+/// Starts a thread that executes the commands that follow the plan. The end of standard input stops the command.
+pub fn spawn_command_reader(program: &'static str, control: Control, spec: RunSpec) {
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             match serde_json::from_str(&line) {
@@ -144,8 +148,11 @@ pub fn spawn_command_reader(program: &'static str, control: Control) {
             }
         }
         control.stop(EndReason::Abandoned);
-        // The program that started the run has ended, so it waits only briefly for a server that does not answer.
-        std::thread::sleep(ABANDONED_MAX);
+        // The program that started the command has ended, so the command waits only briefly for the server.
+        let began = Instant::now();
+        std::thread::sleep(STATEMENTS_MAX);
+        dbdyno_runner::cancel_statements(&spec, CANCEL_MAX);
+        std::thread::sleep(ABANDONED_MAX.saturating_sub(began.elapsed()));
         std::process::exit(exit::code(EndReason::Abandoned).into());
     });
 }

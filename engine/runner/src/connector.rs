@@ -60,5 +60,6 @@ fn session_options(spec: &RunSpec, user: &str, database: &str, timeout_us: u64) 
         timeout: Duration::from_micros(timeout_us),
         sampled_connections: 0,
         tls: spec.secrets.tls.clone(),
+        open_sessions: spec.open_sessions.clone(),
     }
 }

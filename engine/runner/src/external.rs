@@ -20,3 +20,4 @@ pub use crate::session::OPENING_MAX;
 pub use crate::worker_context::{WorkerContext, run_worker, spawn_user};
 pub use crate::worker_state::{UserId, WorkerState};
 pub use dbdyno_wire::{mysql::errors as mysql_errors, postgres::errors as postgres_errors};
+pub use dbdyno_workload::table_marks::SetupMarks;

@@ -22,7 +22,7 @@
 //! - `slices`: the commands and records of a load in slices.
 //! - `clock`, `timer`, `machine`: time and the operating system.
 //! - [`prepare`], [`cleanup`]: the loader. `prewarm`: reading the tables before a run.
-//! - [`AdminConnection`]: a connection outside any load.
+//! - [`AdminConnection`]: a connection outside any load. [`cancel_statements`]: ends what the server still executes.
 //! - `failure`, `server_limits`: why a run failed and how to fix it; `client_errors`: the messages of the databases'
 //!   own client libraries.
 
@@ -33,6 +33,7 @@ mod abort;
 mod admin_connection;
 mod answer_waits;
 mod backoff;
+mod cancel;
 pub mod client_errors;
 mod clock;
 mod command;
@@ -65,6 +66,7 @@ mod worker_context;
 mod worker_state;
 
 pub use admin_connection::AdminConnection;
+pub use cancel::cancel_statements;
 pub use clock::unix_us;
 pub use control::{Control, Inbox, channel};
 pub use coordinator::run;

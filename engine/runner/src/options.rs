@@ -6,6 +6,7 @@ use std::sync::Arc;
 pub use dbdyno_load::timeline::MeasurementEnd;
 pub use dbdyno_metrics::ExtraCounts;
 use dbdyno_schema::Plan;
+use dbdyno_wire::OpenSessions;
 use dbdyno_workload::Program;
 use dbdyno_workload::schema::Schema;
 pub use dbdyno_workload::{NewRowIds, TableStatements};
@@ -21,12 +22,19 @@ pub struct RunSpec {
     pub options: Options,
     /// Values to which the plan refers only by name.
     pub secrets: Secrets,
+    /// The sessions that this process has opened.
+    pub open_sessions: OpenSessions,
 }
 
 impl RunSpec {
     /// A plan without options.
     pub fn new(plan: Plan, secrets: Secrets) -> Self {
-        Self { plan: Arc::new(plan), options: Options::default(), secrets }
+        Self {
+            plan: Arc::new(plan),
+            options: Options::default(),
+            secrets,
+            open_sessions: OpenSessions::default(),
+        }
     }
 
     pub(crate) fn program(&self) -> Program {

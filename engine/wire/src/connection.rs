@@ -3,6 +3,7 @@
 use dbdyno_schema::record::Session;
 
 use crate::error::WireError;
+use crate::open_sessions::SessionKey;
 
 /// One parameter of a native workload's statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +76,10 @@ pub trait Connector: Clone + Send + 'static {
     /// Opens connection `number` and logs in. The number counts connections over all workers and engines of a run, so
     /// that connections spread evenly over a target's endpoints. A reopened connection keeps its number.
     fn connect(&self, number: u64) -> impl Future<Output = Result<Self::Connection, WireError>>;
+
+    /// Cancels the statements that the server of connection `number` still executes for these sessions. Cancels none if
+    /// the server accepts no further connection. The caller limits the time.
+    fn cancel(&self, number: u64, sessions: Vec<SessionKey>) -> impl Future<Output = ()>;
 }
 
 /// One session with a server. It executes at most one statement at a time.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use dbdyno_schema::record::Session;
 
 use crate::scripted::{Parameter, Prepared, Rows, Scripted, ScriptedConnector, Type};
-use crate::{Connection, Connector, Outcome, TextRow, Value, WireError};
+use crate::{Connection, Connector, Outcome, SessionKey, TextRow, Value, WireError};
 
 /// Opens null connections.
 #[derive(Clone, Debug)]
@@ -94,6 +94,8 @@ impl Connector for NullConnector {
             blocking: false,
         })
     }
+
+    async fn cancel(&self, _number: u64, _sessions: Vec<SessionKey>) {}
 }
 
 impl Connection for NullConnection {

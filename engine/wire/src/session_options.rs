@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::address::Address;
 use crate::error::WireError;
+use crate::open_sessions::OpenSessions;
 use crate::scripted::Scripted;
 use crate::socket::Socket;
 use crate::tls::TlsClient;
@@ -26,6 +27,8 @@ pub struct SessionOptions {
     pub sampled_connections: u64,
     /// The TLS client; `None` if the mode is `disabled`.
     pub tls: Option<TlsClient>,
+    /// The sessions of this process, among which every new session is registered.
+    pub open_sessions: OpenSessions,
 }
 
 impl SessionOptions {

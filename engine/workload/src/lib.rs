@@ -13,6 +13,7 @@
 //! - `bulk`: the rows that bulk_insert collects; `new_ids`: ids of the rows that oltp_insert adds.
 //! - [`schema`]: the OLTP tables; `postgresql`: their SQL for PostgreSQL; [`TableStatements`]: SQL for tables without
 //!   marks; [`rows`]: the tables' content.
+//! - [`table_marks`]: the marks by which dbdyno recognises its tables.
 //! - [`generated`]: user-defined tables with generated values; [`tables`]: the loader's interface to tables.
 
 mod bulk;
@@ -31,6 +32,7 @@ pub mod replay;
 pub mod rows;
 pub mod schema;
 pub mod sql;
+pub mod table_marks;
 mod table_statements;
 pub mod tables;
 

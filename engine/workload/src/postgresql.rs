@@ -15,7 +15,7 @@ impl Schema {
 
     /// Marks a table as complete, and sets its sequence to continue after the last row.
     pub(crate) fn pg_set_mark(&self, table: u32) -> String {
-        let comment = self.pg_comment(table, &self.mark());
+        let comment = self.pg_comment(table, &self.mark(table));
         match self.set_sequence(table) {
             Some(sequence) => format!("{sequence}; {comment}"),
             None => comment,
@@ -90,7 +90,7 @@ mod tests {
             "{create}"
         );
         assert!(
-            create.ends_with("PRIMARY KEY (id)); COMMENT ON TABLE sbtest2 IS 'dbdyno loading'"),
+            create.contains("PRIMARY KEY (id)); COMMENT ON TABLE sbtest2 IS 'dbdyno loading table="),
             "{create}"
         );
         let mark = schema.set_mark(2);
@@ -121,6 +121,6 @@ mod tests {
     fn bulk_insert_has_a_table_for_each_connection() {
         let schema = schema("bulk_insert", serde_json::json!({}));
         assert_eq!((schema.tables(), schema.create_index(1)), (3, None));
-        assert_eq!(schema.mark(), "dbdyno v1 bulk_insert");
+        assert_eq!(schema.specification(), "dbdyno v1 bulk_insert");
     }
 }

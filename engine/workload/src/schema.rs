@@ -1,7 +1,7 @@
 //! Statements that create and drop the OLTP tables. Their rows are in [`crate::rows`].
 //!
-//! The schema is sysbench's. dbdyno marks its tables in the table comment: with [`LOADING`] while it loads a table, and
-//! with the table's specification when the table is complete. It drops only marked tables, unless a program that embeds
+//! The schema is sysbench's. dbdyno marks its tables in the table comment ([`crate::table_marks`]): with [`LOADING`] while
+//! it loads a table, and with the table's specification when the table is complete. It drops only marked tables, unless a program that embeds
 //! the engine provides [`TableStatements`].
 
 use std::sync::Arc;
@@ -11,13 +11,9 @@ use dbdyno_schema::plan::{Distribution, OltpOptions, Plan, WorkloadName};
 
 use crate::kind::Dialect;
 use crate::rows::{BulkFormat, Rows};
+use crate::table_marks::{LOADING, MARK, table_hash};
 use crate::table_statements::TableStatements;
 use crate::tables::Tables;
-
-/// Prefix of every mark (the table comment by which dbdyno recognises its tables).
-pub const MARK: &str = "dbdyno";
-/// The mark of a table that is not complete.
-pub const LOADING: &str = "dbdyno loading";
 
 /// Number of rows in one LOAD DATA or COPY: about 10 MB.
 const STATEMENT_ROWS: u64 = 50_000;
@@ -35,6 +31,8 @@ pub struct Schema {
     /// load.
     keys: Distribution,
     dialect: Dialect,
+    /// The database that contains the tables.
+    database: String,
 }
 
 impl Schema {
@@ -47,6 +45,7 @@ impl Schema {
             statements: None,
             keys: Distribution::Uniform,
             dialect: Dialect::default(),
+            database: String::new(),
         }
     }
 
@@ -54,6 +53,7 @@ impl Schema {
     pub fn from_plan(plan: &Plan) -> Self {
         let mut schema = Self::new(&plan.workload.options, plan.seed);
         schema.dialect = Dialect::from_target(&plan.target);
+        schema.database = plan.target.database().to_owned();
         if plan.workload.name == WorkloadName::Sql {
             schema.options.tables = 0; // User-defined tables are not part of this schema.
         }
@@ -87,8 +87,23 @@ impl Schema {
         self.options.table_size
     }
 
-    /// The mark of a complete table. It contains every option on which the table's content or structure depends.
-    pub fn mark(&self) -> String {
+    /// The end of a table's marks, which names the table.
+    pub fn hash(&self, table: u32) -> String {
+        table_hash(&self.database, &self.name(table))
+    }
+
+    /// The mark of a table that is not complete.
+    pub fn loading_mark(&self, table: u32) -> String {
+        format!("{LOADING}{}", self.hash(table))
+    }
+
+    /// The mark of a complete table.
+    pub fn mark(&self, table: u32) -> String {
+        format!("{}{}", self.specification(), self.hash(table))
+    }
+
+    /// Every option on which the content or structure of the tables depends, as their marks name it.
+    pub fn specification(&self) -> String {
         let OltpOptions {
             table_size,
             auto_inc,
@@ -149,10 +164,13 @@ impl Schema {
         }
         let (name, parts) = (self.name(table), parts.join(", "));
         if self.is_pg() {
-            return format!("CREATE TABLE {name}({parts}); {}", self.pg_comment(table, LOADING));
+            return format!(
+                "CREATE TABLE {name}({parts}); {}",
+                self.pg_comment(table, &self.loading_mark(table))
+            );
         }
         let engine = &self.options.mysql_storage_engine;
-        format!("CREATE TABLE {name}({parts}) ENGINE = {engine} COMMENT = '{LOADING}'")
+        format!("CREATE TABLE {name}({parts}) ENGINE = {engine} COMMENT = '{}'", self.loading_mark(table))
     }
 
     fn column_definition(&self, column: &ColumnDescription) -> String {
@@ -202,7 +220,7 @@ impl Schema {
         if self.is_pg() {
             return self.pg_set_mark(table);
         }
-        format!("ALTER TABLE {} COMMENT = '{}'", self.name(table), self.mark())
+        format!("ALTER TABLE {} COMMENT = '{}'", self.name(table), self.mark(table))
     }
 
     /// The statement that sets a table's sequence after rows with explicit ids were loaded. [`Schema::set_mark`]
@@ -327,7 +345,7 @@ mod tests {
         assert_eq!((schema.tables(), schema.rows(), schema.has_index()), (7, 0, false));
         assert!(schema.create(7).starts_with("CREATE TABLE sbtest7(id INTEGER NOT NULL, k INTEGER"));
         assert_eq!(schema.create_index(7), None);
-        assert_eq!(schema.mark(), "dbdyno v1 bulk_insert engine=innodb");
+        assert_eq!(schema.specification(), "dbdyno v1 bulk_insert engine=innodb");
     }
 
     #[test]
@@ -340,7 +358,7 @@ mod tests {
     #[test]
     fn the_mark_contains_seed_and_size() {
         let mark =
-            |size, seed| Schema::new(&OltpOptions { table_size: size, ..Default::default() }, seed).mark();
+            |size, seed| Schema::new(&OltpOptions { table_size: size, ..Default::default() }, seed).mark(1);
         assert_ne!(mark(10, 1), mark(11, 1));
         assert_ne!(mark(10, 1), mark(10, 2));
         assert!(mark(10, 1).starts_with(MARK));

@@ -19,6 +19,7 @@ from dbdyno.checks.tables import (
 from dbdyno.experiment.model import OltpWorkload, SqlWorkload
 from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Tables, describe
+from dbdyno.servers.admin import answers
 from dbdyno.servers.server import Address, Server, StatementRefused
 from dbdyno.text import compose, join
 
@@ -197,7 +198,8 @@ def find_sql_differences(server: Server, workload: SqlWorkload, subject: str = "
     differences = {}
     for name, rows in workload.row_counts.items():
         if name in existing:
-            ((count,),) = server.query(f"SELECT COUNT(*) FROM {_qualified_name(address, names[name])}")
+            sql = f"SELECT COUNT(*) FROM {_qualified_name(address, names[name])}"
+            count = answers.value(server.query, sql, answers.integer)
             if count != rows:
                 differences[name] = [compose("{count:,} rows, not {rows:,}", count=count, rows=rows)]
     if differences:

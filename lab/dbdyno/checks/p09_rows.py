@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -11,7 +10,7 @@ from itertools import islice
 
 from dbdyno.checks import samples
 from dbdyno.checks.check import Check, Context, Moment
-from dbdyno.checks.plans import iterate_nodes
+from dbdyno.checks.plans import iterate_nodes, plan_root
 from dbdyno.checks.samples import Value
 from dbdyno.experiment.generators import StatementResult
 from dbdyno.experiment.model import SqlStatement, SqlWorkload
@@ -19,6 +18,7 @@ from dbdyno.experiment.sql_text import Dialect, first_word
 from dbdyno.experiment.sql_workload import DIALECTS
 from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Statement
+from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import ServerProblem, StatementRefused
 from dbdyno.text import compose, join
@@ -269,7 +269,7 @@ class _StatementRunner:
         """Number of rows that the session has read so far, from any index or table; 0 if the server does not
         count them.
         """
-        with suppress(StatementRefused, ValueError):
+        with suppress(StatementRefused, answers.UnexpectedAnswer, ValueError):
             counts = self._admin.pairs("SHOW SESSION STATUS LIKE 'Handler_read%'").values()
             return sum(int(count) for count in counts)
         return 0
@@ -280,15 +280,16 @@ class _StatementRunner:
         """
         if self._can_analyze:
             # A server of another product may explain in another form, or not at all.
-            with suppress(StatementRefused, ValueError, TypeError, LookupError):
+            with suppress(StatementRefused, answers.UnexpectedAnswer, ValueError, TypeError, LookupError):
                 return self._explain_execution(sql)
         rows = len(self._admin.query(sql))
         self._can_analyze = False
         return rows, 0
 
     def _explain_execution(self, sql: str) -> tuple[int, int]:
-        ((answer,),) = self._admin.query(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql}")
-        root = (json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]
+        root = answers.value(
+            self._admin.query, f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql}", plan_root
+        )
         examined = 0.0
         for node in iterate_nodes(root):
             if node.get("Relation Name"):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.samples import open_load_connection
 from dbdyno.finding import Finding
+from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import Server, ServerProblem
 from dbdyno.text import compose
@@ -90,22 +91,21 @@ def _check_mysql(context: Context, server: Server) -> Iterator[Finding]:
 
 def _account(admin: AdminConnection) -> tuple[str, str]:
     """The load's account as the server names it, and its active roles, both as SQL."""
-    ((current,),) = admin.query("SELECT CURRENT_USER()")
-    name, _, host = str(current).rpartition("@")
+    name, _, host = answers.value(admin.query, "SELECT CURRENT_USER()", answers.text).rpartition("@")
     account = "@".join("'" + part.replace("'", "''") + "'" for part in (name, host))
     try:
-        ((roles,),) = admin.query("SELECT CURRENT_ROLE()")
+        roles = answers.value(admin.query, "SELECT CURRENT_ROLE()", answers.text)
     except ServerProblem:
         # MySQL before 8.0 has no roles.
         return account, ""
-    return account, str(roles)
+    return account, roles
 
 
 def _has_privilege(admin: AdminConnection, sql: str) -> bool:
     """Whether the output of a SHOW GRANTS statement contains the privilege."""
     return any(
-        re.match(rf"GRANT\b.*\b{BYPASS_PRIVILEGE}\b.* ON \*\.\* ", str(grant))
-        for (grant,) in admin.query(sql)
+        re.match(rf"GRANT\b.*\b{BYPASS_PRIVILEGE}\b.* ON \*\.\* ", grant)
+        for (grant,) in answers.rows(admin.query, sql, answers.text)
     )
 
 

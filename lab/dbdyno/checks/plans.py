@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.experiment.sql_text import parse_statement, sqlglot
+from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import ServerProblem
 from dbdyno.text import Text, compose, join
@@ -98,14 +99,13 @@ def _mysql(admin: AdminConnection, sql: str, product: str) -> Plan:
             # "Using index condition" is another thing.
             is_covering = index == "PRIMARY" or "Using index" in re.split(r";\s*", str(row[-1]))
             accesses.append(Access(str(table), str(method), index, int(rows or 0), is_full_scan, is_covering))
-    warnings = admin.query("SHOW WARNINGS")
-    unusable = [str(text) for *_, text in warnings if str(text).startswith(_UNUSABLE)]
+    warnings = answers.rows(admin.query, "SHOW WARNINGS", answers.text, answers.text, answers.text)
+    unusable = [message for *_, message in warnings if message.startswith(_UNUSABLE)]
     return Plan(tuple(accesses), tuple(dict.fromkeys(unusable)))
 
 
 def _postgresql(admin: AdminConnection, sql: str) -> Plan:
-    ((answer,),) = admin.query(f"EXPLAIN (FORMAT JSON) {sql}")
-    root = (json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]
+    root = answers.value(admin.query, f"EXPLAIN (FORMAT JSON) {sql}", plan_root)
     accesses, conversions = [], []
     for node in iterate_nodes(root):
         table = node.get("Relation Name")
@@ -124,6 +124,19 @@ def _postgresql(admin: AdminConnection, sql: str) -> Plan:
     return Plan(tuple(accesses), tuple(dict.fromkeys(conversions)))
 
 
+def plan_root(answer: Any) -> Mapping[str, Any]:
+    """The root of a plan in JSON. Raises ValueError."""
+    try:
+        document = json.loads(answer) if isinstance(answer, str | bytes) else answer
+        root = document[0]["Plan"]
+        nodes = [one["Node Type"] for one in iterate_nodes(root)]
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError("no plan") from error
+    if not nodes:
+        raise ValueError("no plan")
+    return dict(root)
+
+
 def iterate_nodes(root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yields a node of PostgreSQL's plan and all nodes below it."""
     yield root
@@ -134,8 +147,8 @@ def iterate_nodes(root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def _table_rows(admin: AdminConnection, table: str) -> int:
     """The table's row count from statistics, since a plan shows only rows after the filter."""
     name = table.replace("'", "''")
-    rows = admin.query(f"SELECT reltuples::bigint FROM pg_class WHERE relname = '{name}' AND relkind = 'r'")
-    return max((int(count) for (count,) in rows), default=0)
+    sql = f"SELECT reltuples::bigint FROM pg_class WHERE relname = '{name}' AND relkind = 'r'"
+    return max((count for (count,) in answers.rows(admin.query, sql, answers.integer)), default=0)
 
 
 def _casts(table: str, condition: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from dbdyno.checks.samples import open_load_connection
 from dbdyno.experiment.model import SqlWorkload
 from dbdyno.experiment.quantities import as_text, is_equal, variable_name, with_unit
 from dbdyno.finding import Finding
+from dbdyno.servers.admin import answers
 from dbdyno.servers.server import ServerProblem
 from dbdyno.text import compose
 
@@ -43,9 +44,10 @@ def find(context: Context) -> Iterator[Finding]:
         for option, value in session.variables.items():
             name = variable_name(option)
             if address.protocol == "postgresql":
-                ((effective,),) = admin.query(f"SHOW {name}")
+                effective = answers.value(admin.query, f"SHOW {name}", answers.text)
             else:
-                ((_, effective),) = admin.query(f"SHOW SESSION VARIABLES WHERE Variable_name = '{name}'")
+                sql = f"SHOW SESSION VARIABLES WHERE Variable_name = '{name}'"
+                _, effective = answers.row(admin.query, sql, answers.text, answers.text)
             declared = with_unit(value, context.description.units.get(name))
             if not is_equal(name, declared, effective):
                 text = compose(

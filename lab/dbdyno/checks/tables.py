@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.run.description import Column, Index, Tables
+from dbdyno.servers.admin import answers
 from dbdyno.text import compose, join
 
 # Executes one administrative statement and returns its rows.
@@ -54,20 +55,30 @@ def read_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, 
     expected = set(names)
     shapes: dict[str, Shape] = {}
     schema = _literal(database)
-    for name, engine, comment in query(
+    for name, engine, comment in answers.rows(
+        query,
         "SELECT TABLE_NAME, ENGINE, TABLE_COMMENT FROM information_schema.TABLES"
-        f" WHERE TABLE_SCHEMA = {schema}"
+        f" WHERE TABLE_SCHEMA = {schema}",
+        *(answers.text, answers.text_or_empty, answers.text_or_empty),
     ):
         if name in expected:
-            shapes[name] = Shape(engine=str(engine or "view").lower(), comment=str(comment))
+            shapes[name] = Shape(engine=(engine or "view").lower(), comment=comment)
     # dbdyno sorts the rows, because the experiment may set the server's sort buffer too small.
-    columns = query(
+    columns = answers.rows(
+        query,
         "SELECT TABLE_NAME, ORDINAL_POSITION, COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH, "
-        f"IS_NULLABLE, EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema}"
+        f"IS_NULLABLE, EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema}",
+        *(
+            answers.text,
+            answers.integer,
+            answers.text,
+            answers.text,
+            answers.integer_or_none,
+            answers.text,
+            answers.text_or_empty,
+        ),
     )
-    for name, _, column, kind, length, nullable, extra in sorted(
-        columns, key=lambda row: (row[0], int(row[1]))
-    ):
+    for name, _, column, kind, length, nullable, extra in sorted(columns, key=lambda one: one[:2]):
         if name in shapes:
             shapes[name].columns.append(
                 Column(
@@ -78,11 +89,13 @@ def read_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, 
                     auto_increment="auto_increment" in str(extra).lower(),
                 )
             )
-    indexes = query(
+    indexes = answers.rows(
+        query,
         "SELECT TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX, COLUMN_NAME FROM information_schema.STATISTICS"
-        f" WHERE TABLE_SCHEMA = {schema}"
+        f" WHERE TABLE_SCHEMA = {schema}",
+        *(answers.text, answers.text, answers.integer, answers.text_or_empty),
     )
-    for name, index, _, column in sorted(indexes, key=lambda row: (row[0], row[1], int(row[2]))):
+    for name, index, _, column in sorted(indexes, key=lambda one: one[:3]):
         if name in shapes:
             before = shapes[name].indexes.get(str(index), ())
             shapes[name].indexes[str(index)] = (*before, str(column))
@@ -152,15 +165,21 @@ def read_extent(query: Query, database: str, name: str, shape: Shape) -> Extent:
     table = f"{_quoted(database)}.{_quoted(name)}"
     on_k = next((index for index, columns in shape.indexes.items() if columns == ("k",)), None)
     hint = f" FORCE INDEX ({_quoted(on_k)})" if on_k else ""
-    ((rows,),) = query(f"SELECT COUNT(*) FROM {table}{hint}")
-    ((id_min, id_max),) = query(f"SELECT MIN(id), MAX(id) FROM {table}")
+    count = answers.value(query, f"SELECT COUNT(*) FROM {table}{hint}", answers.integer)
+    limits = answers.row(
+        query, f"SELECT MIN(id), MAX(id) FROM {table}", answers.integer_or_none, answers.integer_or_none
+    )
     # SHOW CREATE TABLE reads the table itself; information_schema may use a cache that is a day old.
-    ((_, statement, *_),) = query(f"SHOW CREATE TABLE {table}")
-    match = _AUTO_INCREMENT.search(str(statement))
+    sql = f"SHOW CREATE TABLE {table}"
+    created = query(sql)
+    # A view has more columns.
+    if len(created) != 1 or len(created[0]) < 2:
+        raise answers.UnexpectedAnswer(sql, "one row of two texts", created)
+    match = _AUTO_INCREMENT.search(str(created[0][1]))
     return Extent(
-        rows=int(rows),
-        id_min=None if id_min is None else int(id_min),
-        id_max=None if id_max is None else int(id_max),
+        rows=count,
+        id_min=limits[0],
+        id_max=limits[1],
         auto_increment=int(match[1]) if match else None,
     )
 

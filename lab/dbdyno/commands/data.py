@@ -26,12 +26,12 @@ def data(action: Action, target: str, password_file: Path | None, *, yes: bool, 
     secret = read_password(password_file, (lambda: getpass.getpass(prompt)) if sys.stdin.isatty() else None)
     with closing(RemoteServer(where, secret)) as server:
         server.start()
-        tables = marked_tables(server)
+        tables = marked_tables(server, everywhere=True)
         if not tables:
             print(f"no table in {_place(where)} was created by dbdyno", file=sys.stderr)
             return
         _print(tables)
-        if action is Action.DROP:
+        if action is Action.DROP and (tables := _droppable(tables, where)):
             _confirm(tables, where, yes=yes)
             # A run that measures on this machine may use the tables.
             with only_measurement("data drop", share=share):
@@ -39,10 +39,24 @@ def data(action: Action, target: str, password_file: Path | None, *, yes: bool, 
 
 
 def _print(tables: Sequence[Table]) -> None:
-    width = max(len(table.name) for table in tables)
+    width = max(len(table.title) for table in tables)
     for table in tables:
         size = f"{table.size_bytes / 2**20:,.1f} MiB"
-        print(f"{table.name:{width}}  {size:>12}  {table.mark}", flush=True)
+        print(
+            f"{table.title:{width}}  {size:>12}  {table.mark}{f' ({table.doubt})' if table.doubt else ''}",
+            flush=True,
+        )
+
+
+def _droppable(tables: Sequence[Table], where: Target) -> list[Table]:
+    """Those of the tables that dbdyno has certainly created in the database of the URL. Names the others."""
+    is_elsewhere = {table for table in tables if where.protocol == "mysql" and not table.is_here}
+    for table in tables:
+        if table in is_elsewhere:
+            print(f"kept {table.title}: name its database in --target to drop it", file=sys.stderr)
+        elif table.doubt:
+            print(f"kept {table.title}: {table.doubt}; drop it yourself if it is not yours", file=sys.stderr)
+    return [table for table in tables if table.is_dbdynos and table not in is_elsewhere]
 
 
 def _confirm(tables: Sequence[Table], where: Target, *, yes: bool) -> None:
@@ -60,7 +74,7 @@ def _confirm(tables: Sequence[Table], where: Target, *, yes: bool) -> None:
 
 def _drop(server: RemoteServer, tables: Sequence[Table]) -> None:
     failures = []
-    for name, failure in drop(server, [table.name for table in tables]):
+    for name, failure in drop(server, tables):
         if failure:
             failures.append(f"{name}: {failure}")
         else:

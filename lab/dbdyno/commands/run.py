@@ -133,11 +133,18 @@ def _conclude(stored: Run, end: Conclusion) -> NoReturn:
                 _print_finding(finding)
                 is_stopped = is_stopped or finding.is_blocking
     announce(f"stored in {stored.path}")
+    # A point that was asked for and has no result is a failure, however many others have one.
     if is_stopped or end.failed:
         points = f"{end.failed} point{'s' if end.failed > 1 else ''} failed"
-        print_problem(Problem(points if end.failed else "aborted by a check", "See the messages above"))
+        loads = dict.fromkeys(_load(trial) for trial in stored.trials() if not trial.is_done)
+        text = f"{points} ({', '.join(loads)})" if end.failed else "aborted by a check"
+        print_problem(Problem(text, "See the messages above"))
         raise typer.Exit(ExitCode.NOT_COMPARABLE)
     raise typer.Exit(ExitCode.DONE)
+
+
+def _load(trial: StoredTrial) -> str:
+    return ", ".join(f"{name} = {value:g}" for name, value in trial.meta["at"].items())
 
 
 class _PointTable:

@@ -32,6 +32,8 @@ UNREAD_S_MAX = 3.0
 STOPPED_S_MAX = 1.0
 # Seconds for an engine to stop after SIGINT, before it is killed.
 STOP_S_MAX = 1.0
+# Seconds for an engine to cancel its statements after the end of its standard input, before it is killed.
+INPUT_END_S_MAX = 1.2
 # Characters of standard error that are kept, and maximum bytes of one answer of `read`.
 STDERR_MAX, READ_BYTES_MAX = 20_000, 8 << 20
 # A program that was not used for this time is removed.
@@ -295,6 +297,15 @@ class EngineHost:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
 
+    def _abandon(self, process: subprocess.Popen[bytes]) -> None:
+        """End an engine whose driver is gone: it cancels its statements at the end of its standard input."""
+        if process.stdin is not None:
+            with suppress(OSError, ValueError):
+                process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(INPUT_END_S_MAX)
+        self.kill()
+
     def close(self) -> None:
         """Kill the engine and remove its files."""
         self.kill()
@@ -328,7 +339,9 @@ class EngineHost:
             if process is self._process and (stopped or now - self._read_at > UNREAD_S_MAX):
                 if stopped:
                     self._stderr = f"{stopped[0]} was stopped (SIGSTOP)"
-                self.kill()
+                    self.kill()
+                else:
+                    self._abandon(process)
             _write(guard, b".")
             time.sleep(_CHECK_S)
         _write(guard, b"q")

@@ -44,7 +44,7 @@ from dbdyno.run.engine import (
     find_binary,
     time_limits,
 )
-from dbdyno.run.engine_process import STOP_S_MAX, Limits, Reader
+from dbdyno.run.engine_process import STOP_S_MAX, Limits, Reader, watched
 
 # The start is so far ahead that the command reaches every host before.
 START_AHEAD_S = 0.25
@@ -189,7 +189,7 @@ class FleetEngine(Engine):
         cpus = sorted(parse_cpus(request.cpus)) if local and request.cpus else None
         starting = []
         for index, place in enumerate(places):
-            own = replace_paths(plan, partial(_path_on_host, paths[index]))
+            own = replace_paths(watched(plan), partial(_path_on_host, paths[index]))
             own["segment"] = {"index": index, "count": len(places)}
             if "start" in own:
                 own["start"] = {"on-command": {"start_timeout_us": START_WAIT_US}}

@@ -26,7 +26,7 @@ from dbdyno.experiment.schedule import Trial
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import on_cpus
 from dbdyno.run.engine import Engine, EngineResult, OpenLines
-from dbdyno.run.engine_process import STOP_S_MAX, Limits, Reader, Record, start_process
+from dbdyno.run.engine_process import STOP_S_MAX, Limits, Reader, Record, end_process, start_process
 from dbdyno.run.plan import background_plan
 from dbdyno.servers.admin.connection import require_answers
 from dbdyno.servers.server import Server
@@ -163,8 +163,7 @@ class _Load:
         # Set when the load runs, or when the engine has ended.
         self._decided, self._ended = threading.Event(), threading.Event()
         self._reader = Reader(True, self._handle_record, append, lambda: None)
-        self._process = start_process(binary, "run", environment)
-        self._reader.send(self._process, plan)
+        self._process = start_process(binary, "run", plan, environment)
         self._thread = threading.Thread(target=self._read, name=f"background {title}", daemon=True)
         self._thread.start()
 
@@ -210,5 +209,5 @@ class _Load:
         """Wait for the last records, and end the engine if it does not stop."""
         with self._process:
             self._thread.join(STOP_S_MAX)
-            self._process.kill()
+            end_process(self._process)
             self._thread.join()

@@ -8,8 +8,8 @@
 `SlicedRun` also sends the commands of a load in slices.
 
 The engine runs in its own process group, so Ctrl-C reaches only dbdyno, which then stops the engine
-and reads its last records. The engine also stops if its standard input is closed, for example because dbdyno
-was killed.
+and reads its last records. The engine also stops, and cancels its statements on the server, if its standard
+input is closed, for example because dbdyno was killed.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from dbdyno.run.engine_process import (
     Limits,
     Reader,
     Record,
+    end_process,
     start_process,
     stop_process,
 )
@@ -241,16 +242,14 @@ class Engine:
         command, plan = request.command, request.plan
         binary, limits = find_binary(plan, self.binary), time_limits(command, plan)
         reader = Reader("start" in plan, **vars(listeners))
-        with on_cpus(request.cpus), start_process(binary, command, request.environment) as process:
+        with on_cpus(request.cpus), start_process(binary, command, plan, request.environment) as process:
             try:
-                reader.send(process, plan)
                 reader.read(process, limits)
             except KeyboardInterrupt:
                 stop_process(process, reader)
                 raise
             finally:
-                # This has no effect if the process has ended.
-                process.kill()
+                end_process(process)
         _LOG.debug("process %d ended with status %d", process.pid, process.returncode)
         return EngineResult(process.returncode, reader.hello, reader.end, reader.stderr)
 
@@ -284,9 +283,8 @@ class SlicedRun:
         # The data of the newest record of each type that `_read_until` has not returned.
         self._found: dict[str, Record] = {}
         with on_cpus(cpus):
-            self._process = start_process(find_binary(plan, binary), "run", environment)
+            self._process = start_process(find_binary(plan, binary), "run", plan, environment)
         try:
-            self._reader.send(self._process, plan)
             # Wall time of the start of the run, from which the records count, in microseconds since 1970.
             self.start_unix_us = int(self._read_until("phase", _connect_limits(plan))["at_unix_us"])
         except BaseException:
@@ -312,7 +310,7 @@ class SlicedRun:
         with self._process:
             if self._process.poll() is None:
                 stop_process(self._process, self._reader)
-            self._process.kill()
+            end_process(self._process)
         _LOG.debug("process %d ended with status %d", self._process.pid, self._process.returncode)
 
     def __enter__(self) -> Self:

@@ -35,13 +35,22 @@ LINE_BYTES_MAX = 64 << 20
 STOP_S_MAX = 5.0
 # An engine that writes nothing, and is stopped at two looks this time apart, is ended.
 STOPPED_S = 1.0
+# Maximum seconds for an engine to end after the end of its standard input.
+INPUT_END_S_MAX = 3.0
 _LOG = logging.getLogger(__name__)
 
 
+def watched(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The plan with which an engine ends when dbdyno does: every engine that dbdyno starts gets this one."""
+    return {**plan, "watch_input": True}
+
+
 def start_process(
-    binary: Path, command: Command, environment: Mapping[str, str] | None
+    binary: Path, command: Command, plan: Mapping[str, Any], environment: Mapping[str, str] | None
 ) -> subprocess.Popen[bytes]:
-    """Start an engine in its own process group, so that Ctrl-C reaches only dbdyno. Raises EngineProblem."""
+    """Start an engine in its own process group, so that Ctrl-C reaches only dbdyno, and send it its plan.
+    Raises EngineProblem.
+    """
     try:
         process = subprocess.Popen(
             [binary, command],
@@ -56,7 +65,18 @@ def start_process(
             f"the load engine {binary} does not start: {error}", "Run make build again"
         ) from error
     _LOG.debug("started process %d: %s %s", process.pid, binary, command)
+    Reader.send(process, watched(plan))
     return process
+
+
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """End an engine, if it still runs. At the end of its standard input it cancels its statements."""
+    if process.poll() is None and process.stdin is not None:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(INPUT_END_S_MAX)
+    process.kill()
 
 
 @dataclass(frozen=True)

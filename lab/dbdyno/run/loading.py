@@ -22,12 +22,14 @@ from dbdyno.experiment.model import (
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult, Record
-from dbdyno.run.marked_tables import drop_instruction, mark
+from dbdyno.run.marked_tables import drop_instruction, has_comments, mark
 from dbdyno.run.plan import plan
 from dbdyno.run.progress import Listener
 from dbdyno.run.trial import unreachable_reason
-from dbdyno.servers.admin.connection import answers_within, require_answers, shorten_statement
-from dbdyno.servers.server import Server, ServerProblem
+from dbdyno.servers.admin import answers
+from dbdyno.servers.admin.answers import shorten_statement
+from dbdyno.servers.admin.connection import answers_within, require_answers
+from dbdyno.servers.server import Server, ServerProblem, StatementRefused
 
 # The options that define the data of a workload, and the statements of a variant that change them.
 DataKey = tuple[str, tuple[str, ...]]
@@ -55,6 +57,9 @@ def prepare(
 
     address = server.address()
     request = plan(experiment, workload, address.target(experiment.load.transport))
+    has_setup = not server.private and not isinstance(workload, OltpWorkload)
+    # A run that is killed during the setup leaves no table without a mark.
+    request["loading"]["mark_created"] = has_setup and has_comments(server)
     with _local_infile(server):
         result = engine.run(
             "prepare",
@@ -71,7 +76,7 @@ def prepare(
             f"To {how}" if how else "",
             exit_code=result.exit_code if result.exit_code > 0 else ExitCode.NOT_COMPARABLE,
         )
-    if not (server.private or isinstance(workload, OltpWorkload)):
+    if not server.private and not isinstance(workload, OltpWorkload):
         # No such table existed before the load (`must_load`, `require_empty`).
         mark(server, _created_tables(workload, server))
     return result
@@ -134,7 +139,11 @@ def must_load(workload: SqlWorkload, server: Server) -> bool:
         return False
     address = server.address()
     tables = workload.created_tables(address.protocol)
-    existing = shapes(server, tables)
+    here = [name for name, written in tables.items() if not _is_qualified(name, written)]
+    existing = {
+        *shapes(server, here),
+        *(name for name in tables if name not in here and _exists(server, tables[name])),
+    }
     if existing and len(existing) < len(tables):
         raise Problem(
             f"{address.database} has the tables {', '.join(existing)} of {workload.title}, but not "
@@ -144,6 +153,21 @@ def must_load(workload: SqlWorkload, server: Server) -> bool:
             ExitCode.USAGE,
         )
     return not existing
+
+
+def _is_qualified(name: str, written: str) -> bool:
+    """Whether a setup names the database or schema of a table."""
+    return "." in written.replace(name, "", 1)
+
+
+def _exists(server: Server, table: str) -> bool:
+    """Whether the load's account can read a table of another database or schema."""
+    try:
+        with open_load_connection(server.address()) as admin:
+            admin.query(f"SELECT 1 FROM {table} WHERE 1 = 0")
+    except StatementRefused:
+        return False
+    return True
 
 
 def require_empty(workload: ScriptWorkload, server: Server) -> None:
@@ -166,8 +190,8 @@ def list_tables(server: Server) -> list[str]:
     address = server.address()
     name = address.database.replace("'", "''")
     schema = "current_schema()" if address.protocol == "postgresql" else f"'{name}'"
-    rows = server.query(f"SELECT table_name FROM information_schema.tables WHERE table_schema = {schema}")
-    return [str(table) for (table,) in rows]
+    sql = f"SELECT table_name FROM information_schema.tables WHERE table_schema = {schema}"
+    return [table for (table,) in answers.rows(server.query, sql, answers.text)]
 
 
 @contextmanager

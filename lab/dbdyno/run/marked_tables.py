@@ -1,106 +1,180 @@
 """Lists, marks and drops the tables that dbdyno has created on servers that it does not start.
 
-dbdyno knows them by a mark in their comment. The engine marks the tables that it creates or fills
-(`workload/src/schema.rs` and `generated/marks.rs`), `mark` those that the user's setup has created.
+dbdyno knows them by a mark in their comment. The engine marks the tables that it creates or fills, and those
+that the user's setup creates, by the statement that creates them (`engine/workload/src/table_marks.rs`).
+`mark` adds the mark to tables that have none after the setup.
+
+A mark ends with a hash of its table's names. In MySQL, CREATE TABLE … LIKE copies comments and a rename keeps
+them, so a table whose mark belongs to another one is the user's, and is not dropped.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+from dbdyno.servers.admin import answers
 from dbdyno.servers.server import Server, ServerProblem, StatementRefused
 from dbdyno.servers.url import Target
 
+# The mark of a table while the engine loads it. A later load replaces such a table.
+LOADING = "dbdyno loading"
 # The mark of tables that the user's setup, or the `prepare` of a Lua script, has created.
 _SETUP = "dbdyno v1 setup"
-# A mark is the whole comment, or follows the comment that the user's setup gave the table.
+# A mark is the whole comment, or follows the comment that the user's setup gave the table. Its last group is
+# the hash of the table, which marks of earlier versions do not have.
 _MARK = re.compile(
-    r"(dbdyno v1 (?:bulk_insert|seed=\d+ rows=\d+ auto_inc=\w+ secondary=\w+ k_index=\w+)(?: engine=\w+)?)"
-    rf"|(?:.* )?(dbdyno loading|dbdyno v1 generated seed=\d+ rows=\d+ columns=[0-9a-f]{{8}}|{_SETUP})",
+    r"(?:(dbdyno v1 (?:bulk_insert|seed=\d+ rows=\d+ auto_inc=\w+ secondary=\w+ k_index=\w+)(?: engine=\w+)?)"
+    rf"|(?:.* )?({LOADING}|dbdyno v1 generated seed=\d+ rows=\d+ columns=[0-9a-f]{{8}}|{_SETUP}))"
+    r"(?: table=([0-9a-f]{8}))?",
     re.DOTALL,
 )
 # Maximum number of tables that `drop_instruction` names.
 _NAMED_MAX = 5
 
+# Schema, whether it is that of the URL, name, comment and size.
 _TABLES_SQL = {
     "mysql": (
-        "SELECT table_name, table_comment, COALESCE(data_length + index_length, 0) "
-        "FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'"
+        "SELECT table_schema, COALESCE(table_schema = DATABASE(), 0), table_name, table_comment, "
+        "COALESCE(data_length + index_length, 0) FROM information_schema.tables "
+        "WHERE table_type = 'BASE TABLE' AND {where}"
     ),
     "postgresql": (
-        "SELECT c.relname, COALESCE(obj_description(c.oid, 'pg_class'), ''), pg_total_relation_size(c.oid) "
+        "SELECT n.nspname, (n.nspname = current_schema())::int, c.relname, "
+        "COALESCE(obj_description(c.oid, 'pg_class'), ''), pg_total_relation_size(c.oid) "
         "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-        "WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')"
+        "WHERE c.relkind IN ('r', 'p') AND {where}"
+    ),
+}
+_COLUMNS = (answers.text, answers.integer, answers.text, answers.text_or_empty, answers.integer)
+_HERE = {"mysql": "table_schema = DATABASE()", "postgresql": "n.nspname = current_schema()"}
+_MARKED = {
+    "mysql": "(table_schema = DATABASE() OR table_comment LIKE '%dbdyno %table=%')",
+    "postgresql": (
+        "(n.nspname = current_schema() OR obj_description(c.oid, 'pg_class') LIKE '%dbdyno %table=%')"
     ),
 }
 _NAME_COLUMN = {"mysql": "table_name", "postgresql": "c.relname"}
+_SCHEMA_COLUMN = {"mysql": "table_schema", "postgresql": "n.nspname"}
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table in the database of a server's URL."""
+    """A table of a server."""
 
     name: str
     comment: str
     # Including indexes.
     size_bytes: int
+    # The database of MySQL, or the schema of PostgreSQL, and whether it is that of the server's URL.
+    schema: str
+    is_here: bool = True
+    # The database by which marks name the table: that of the URL, or of MySQL.
+    database: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name, with the schema unless that is the URL's."""
+        return self.name if self.is_here else f"{self.schema}.{self.name}"
 
     @property
     def mark(self) -> str:
-        """The mark in the comment; empty if dbdyno has not created the table."""
+        """The mark in the comment, without the hash of the table; empty without a mark."""
         match = _MARK.fullmatch(self.comment)
         return (match[1] or match[2]) if match else ""
 
+    @property
+    def doubt(self) -> str:
+        """Why a table with a mark may be the user's; empty if it is certainly dbdyno's."""
+        match = _MARK.fullmatch(self.comment)
+        if match is None or match[3] == table_hash(self.database, self.name):
+            return ""
+        if match[3] is None:
+            return "the mark of an earlier version does not name its table"
+        return "the mark belongs to another table: this one is a copy (LIKE) or was renamed"
 
-def marked_tables(server: Server) -> list[Table]:
-    """The tables with a mark in the database of the server's URL, by name. Raises ServerProblem."""
-    return sorted((one for one in _tables(server) if one.mark), key=lambda table: table.name)
+    @property
+    def is_dbdynos(self) -> bool:
+        """Whether dbdyno created it, and may drop it."""
+        return bool(self.mark) and not self.doubt
+
+    @property
+    def own_comment(self) -> str:
+        """The comment without the mark."""
+        match = _MARK.fullmatch(self.comment)
+        return self.comment[: match.start(1 if match[1] else 2)].rstrip() if match else self.comment
 
 
-def drop(server: Server, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+def table_hash(database: str, table: str) -> str:
+    """What a mark says of its table (`table_hash` of the engine)."""
+    return f"{zlib.crc32(f'{database}.{table}'.lower().encode()):08x}"
+
+
+def marked_tables(server: Server, *, everywhere: bool = False) -> list[Table]:
+    """The tables with a mark in the schema of the server's URL, by name; also those of other schemas with
+    `everywhere`. Raises ServerProblem.
+    """
+    protocol = server.address().protocol
+    where = (_MARKED if everywhere else _HERE)[protocol]
+    tables = [one for one in _tables(server, where) if one.mark]
+    return sorted(tables, key=lambda table: (not table.is_here, table.title))
+
+
+def drop(server: Server, tables: Iterable[Table]) -> Iterator[tuple[str, str]]:
     """Drop tables, each only if it still has its mark. Yields each name with the reason why it could not be
     dropped, or with an empty text.
     """
-    remaining = list(names)
+    remaining = list(tables)
     while remaining:
         failures: dict[str, str] = {}
-        for name in remaining:
+        failed = []
+        for table in remaining:
             try:
-                if any(table.mark for table in _tables(server, name)):
-                    server.query(f"DROP TABLE {_quote(server, name)}")
+                if any(one.is_dbdynos for one in _tables(server, _is_table(server, table))):
+                    # Without CASCADE: views and foreign keys of the user keep it.
+                    server.query(f"DROP TABLE {_quote(server, table)}")
             except ServerProblem as problem:
-                failures[name] = problem.text
+                failures[table.title] = problem.text
+                failed.append(table)
             else:
-                yield name, ""
-        if len(failures) == len(remaining):
+                yield table.title, ""
+        if len(failed) == len(remaining):
             yield from failures.items()
             return
         # A table that others refer to can be dropped after them.
-        remaining = list(failures)
+        remaining = failed
 
 
 def mark(server: Server, names: Iterable[str]) -> None:
-    """Mark tables that a setup has just created, unless they have a mark."""
-    created = set(names)
+    """Mark tables that a setup has just created, unless they have their mark."""
+    created, protocol = set(names), server.address().protocol
     tables: list[Table] = []
     # A server of another product may have no comments. Its tables are those that the user must drop.
     with suppress(StatementRefused):
-        tables = _tables(server)
+        tables = _tables(server, _HERE[protocol])
     for table in tables:
-        if table.name not in created or table.mark:
+        if table.name not in created or table.is_dbdynos:
             continue
-        text = f"{table.comment} {_SETUP}".strip().replace("'", "''")
+        own = table_hash(table.database, table.name)
+        comment = _literal(server, f"{table.own_comment} {_SETUP} table={own}".strip())
         # Without its mark the table is one that the user must drop.
         with suppress(ServerProblem):
-            if server.address().protocol == "postgresql":
-                server.query(f"COMMENT ON TABLE {_quote(server, table.name)} IS '{text}'")
+            if protocol == "postgresql":
+                server.query(f"COMMENT ON TABLE {_quote(server, table)} IS {comment}")
             else:
-                text = text.replace("\\", "\\\\")
-                server.query(f"ALTER TABLE {_quote(server, table.name)} COMMENT = '{text}'")
+                server.query(f"ALTER TABLE {_quote(server, table)} COMMENT = {comment}")
+
+
+def has_comments(server: Server) -> bool:
+    """Whether the server certainly understands comments of tables in CREATE TABLE: it is one of the products
+    that dbdyno can start.
+    """
+    variable = "shared_buffers" if server.address().protocol == "postgresql" else "innodb_page_size"
+    return variable in server.variables()
 
 
 def drop_instruction(server: Server) -> str:
@@ -108,7 +182,7 @@ def drop_instruction(server: Server) -> str:
     names: list[str] = []
     # The instruction is part of the message about a more important problem.
     with suppress(ServerProblem):
-        names = [] if server.private else [table.name for table in marked_tables(server)]
+        names = [] if server.private else [one.title for one in marked_tables(server) if one.is_dbdynos]
     if not names:
         return ""
     named = ", ".join(names[:_NAMED_MAX]) + (", …" if len(names) > _NAMED_MAX else "")
@@ -121,18 +195,35 @@ def drop_command(server: Server) -> str:
     return f"dbdyno data drop --target {shlex.quote(str(Target(**parts)))}"
 
 
-def _tables(server: Server, name: str | None = None) -> list[Table]:
-    """The tables in the database of the server's URL, or the one with this name."""
+def _tables(server: Server, where: str) -> list[Table]:
+    """The tables for which a condition holds."""
+    address = server.address()
+    sql = _TABLES_SQL[address.protocol].format(where=where)
+    is_mysql = address.protocol == "mysql"
+    return [
+        Table(name, comment, size, schema, bool(is_here), schema if is_mysql else address.database)
+        for schema, is_here, name, comment, size in answers.rows(server.query, sql, *_COLUMNS)
+    ]
+
+
+def _is_table(server: Server, table: Table) -> str:
+    """The condition for one table."""
     protocol = server.address().protocol
-    sql = _TABLES_SQL[protocol]
-    if name is not None:
-        text = name.replace("'", "''")
-        text = text.replace("\\", "\\\\") if protocol == "mysql" else text
-        sql += f" AND {_NAME_COLUMN[protocol]} = '{text}'"
-    return [Table(str(title), str(comment), int(size)) for title, comment, size in server.query(sql)]
+    name, schema = _literal(server, table.name), _literal(server, table.schema)
+    return f"{_NAME_COLUMN[protocol]} = {name} AND {_SCHEMA_COLUMN[protocol]} = {schema}"
 
 
-def _quote(server: Server, name: str) -> str:
-    """A name in SQL. In the server's database the name alone finds the table."""
+def _literal(server: Server, value: str) -> str:
+    """A text in SQL."""
+    quoted = value.replace("'", "''")
+    return (
+        f"'{quoted}'"
+        if server.address().protocol == "postgresql"
+        else "'" + quoted.replace("\\", "\\\\") + "'"
+    )
+
+
+def _quote(server: Server, table: Table) -> str:
+    """The name of a table in SQL."""
     quote = '"' if server.address().protocol == "postgresql" else "`"
-    return quote + name.replace(quote, 2 * quote) + quote
+    return ".".join(quote + name.replace(quote, 2 * quote) + quote for name in (table.schema, table.name))

@@ -21,6 +21,7 @@ from dbdyno.run.engine import Record
 from dbdyno.run.foreign import ForeignMeter
 from dbdyno.run.round_trips import measure_round_trips
 from dbdyno.server_record import CountersRecord, EdgesRecord, ForeignRecord, RoundTripsRecord
+from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import answers_within
 from dbdyno.servers.server import Description, Server, ServerProblem
 
@@ -82,11 +83,11 @@ def _number(text: str) -> float:
 
 def _waits(server: Server) -> dict[str, tuple[int, float]]:
     try:
-        rows = server.query(_WAITS)
+        waits = answers.rows(server.query, _WAITS, answers.text, answers.integer, answers.integer)
     except ServerProblem:
         # The account may not have the privilege to read them.
         return {}
-    return {str(name): (int(count), int(waited) / PICOSECONDS) for name, count, waited in rows}
+    return {name: (count, waited / PICOSECONDS) for name, count, waited in waits}
 
 
 class Edges:

@@ -23,16 +23,13 @@ from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped
 from dbdyno.run.description import describe
 from dbdyno.run.engine import Engine
 from dbdyno.run.loading import cleanup, must_load, prepare, require_empty
-from dbdyno.run.marked_tables import drop_instruction
+from dbdyno.run.marked_tables import LOADING, drop_instruction
 from dbdyno.run.pilot import has_pilot
 from dbdyno.run.progress import Listener
 from dbdyno.run.warmup import warmup_trials
 from dbdyno.servers.server import Server
 from dbdyno.store import Run
 from dbdyno.store.workers import Step
-
-# The comment of a table while the engine loads it. A later load replaces a table that still has this comment.
-UNFINISHED = "dbdyno loading"
 
 # A sweep does not compare variants, so the other checks of the design do not apply.
 _DESIGN_CODES = ("P07", "P08", "P11", "P20")
@@ -142,7 +139,7 @@ class _Sweep:
         else:
             tables = shapes(self._server, self._table_names())
             # An interrupted load is repeated.
-            count = sum(table.comment != UNFINISHED for table in tables.values())
+            count = sum(not table.comment.startswith(LOADING) for table in tables.values())
             is_present = count > 0
         if is_present and count:
             self._require_matching_tables(count)

@@ -115,7 +115,7 @@ def run_trial(
                 )
             finally:
                 edges.close()
-            failure = describe_failure(result, server)
+            failure = describe_failure(result, server) or _describe_idle(result)
             hooks.finish()
             _read_after(after, server, failure)
         except (EngineProblem, ServerProblem) as problem:
@@ -164,6 +164,16 @@ def plan_of(run: Run, experiment: Experiment, trial: Trial, address: Address) ->
     if experiment.design.pairing == "slices":
         return slice_plan(document, slice_s(experiment, trial.workload, trial.point.connections))
     return document
+
+
+def _describe_idle(result: EngineResult) -> dict[str, str]:
+    """As `describe_failure`, for a run that completed: a point without a transaction has no result."""
+    measured = result.end["phases"].get("measure") if result.end is not None else None
+    if measured is None or measured["events"]:
+        return {}
+    errors = ", ".join(f"{count} x {code}" for code, count in measured["errors"].items())
+    reason = "no transaction ended in the measurement" + (f" (errors: {errors})" if errors else "")
+    return {"reason": reason, "failed_by": "server"}
 
 
 def describe_failure(result: EngineResult, server: Server) -> dict[str, str]:

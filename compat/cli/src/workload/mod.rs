@@ -91,6 +91,9 @@ fn script_workload(plan: &Plan) -> Result<&ScriptWorkload, String> {
 /// # Errors
 /// Why the plan cannot be used.
 fn load(spec: &RunSpec, command: Command) -> Result<Rc<dyn Script>, String> {
+    let mut spec = spec.clone();
+    // Only `prepare` creates tables that a later command drops.
+    Arc::make_mut(&mut spec.plan).loading.mark_created &= command == Command::Prepare;
     let plan = &*spec.plan;
     let script = script_workload(plan)?;
     let setup = ScriptSetup {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use dbdyno_runner::external::{AnyConnector, WorkerContext, connector, run_workers};
+use dbdyno_runner::external::{AnyConnector, SetupMarks, WorkerContext, connector, run_workers};
 use dbdyno_runner::{Inbox, RunEnd, RunSpec, Sink};
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{EndReason, StatementKind};
@@ -73,6 +73,7 @@ impl<C: ScriptedConnector> MainState<C> {
         let mut run = RunContext {
             connector,
             plan: Arc::clone(plan),
+            marks: SetupMarks::from_plan(plan),
             config: Arc::new(setup.config.clone()),
             host: Arc::clone(&setup.host),
             counters: Arc::default(),

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use dbdyno_load::Nanos;
+use dbdyno_runner::external::SetupMarks;
 use dbdyno_wire::Outcome;
 use dbdyno_wire::scripted::{self, ResultSet, Rows, Scripted, ScriptedConnector};
 
@@ -14,6 +15,13 @@ use crate::sql::{Answer, ConnectionId, Quoting, Request, StatementId, StatementM
 
 fn quoting(context: &Context) -> Quoting {
     if context.config.database.is_pgsql() { Quoting::Doubled } else { Quoting::Backslashes }
+}
+
+/// Writes a statement that marks the tables that it creates.
+#[cold]
+fn write_marked(connection: &mut impl Scripted, marks: &SetupMarks, text: &[u8]) {
+    let marked = std::str::from_utf8(text).ok().and_then(|sql| marks.clone().add(sql));
+    connection.write_query(marked.as_deref().map_or(text, str::as_bytes));
 }
 
 impl<C: ScriptedConnector> UserSession<C> {
@@ -115,7 +123,10 @@ impl<C: ScriptedConnector> UserSession<C> {
         let Some(mut taken) = self.take(connection, blocking) else {
             return self.fail_closed(context, connection);
         };
-        context.sql.with_text(|text| taken.connection.write_query(text));
+        context.sql.with_text(|text| match &self.thread.run.marks {
+            None => taken.connection.write_query(text),
+            Some(marks) => write_marked(&mut taken.connection, marks, text),
+        });
         // The new rows reuse this memory.
         let rows = std::mem::take(&mut context.sql.connection(connection).rows);
         let start = self.begin_wait();

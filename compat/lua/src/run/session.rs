@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 use dbdyno_load::Nanos;
-use dbdyno_runner::external::{OPENING_MAX, UserId, WorkerState};
+use dbdyno_runner::external::{OPENING_MAX, SetupMarks, UserId, WorkerState};
 use dbdyno_schema::plan::Plan;
 use dbdyno_schema::record::ServerFailure;
 use dbdyno_sysbench::Compat;
@@ -29,6 +29,8 @@ pub(super) const KINDS: [&str; 3] = ["read", "write", "other"];
 pub(super) struct RunContext<C> {
     pub(super) connector: C,
     pub(super) plan: Arc<Plan>,
+    /// Marks for the tables that the script's statements create, if the plan asks for them.
+    pub(super) marks: Option<SetupMarks>,
     pub(super) config: Arc<ScriptConfig>,
     pub(super) host: Arc<dyn ScriptHost>,
     pub(super) counters: Arc<RunCounters>,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{EndReason, Failure, LoadingStep, Warning};
 use dbdyno_wire::Connection;
-use dbdyno_workload::schema::{LOADING, MARK};
+use dbdyno_workload::table_marks::{MARK, is_own, is_without_table};
 use dbdyno_workload::tables::Tables;
 
 use super::stream::{StepResult, execute};
@@ -26,7 +26,9 @@ impl<C: LoadConnector> Loader<'_, C> {
         let existing = self.existing_tables(connection).await?;
         self.refuse_conflicts(&existing)?;
         let missing: Vec<u32> = (1..=schema.tables())
-            .filter(|&table| existing.get(&schema.name(table)).is_none_or(|comment| *comment == LOADING))
+            .filter(|&table| {
+                existing.get(&schema.name(table)).is_none_or(|comment| *comment == schema.loading_mark(table))
+            })
             .collect();
         self.rows_planned.set(missing.len() as u64 * schema.rows());
         for table in 1..=schema.tables() {
@@ -50,8 +52,10 @@ impl<C: LoadConnector> Loader<'_, C> {
         connection: &mut impl Connection,
     ) -> Result<Vec<u32>, RunFailure> {
         let existing = self.existing_tables(connection).await?;
-        let is_unfinished =
-            |table: &u32| existing.get(&self.schema.name(*table)).is_some_and(|comment| comment == LOADING);
+        let is_unfinished = |table: &u32| {
+            let comment = existing.get(&self.schema.name(*table));
+            comment.is_some_and(|comment| *comment == self.schema.loading_mark(*table))
+        };
         Ok((1..=self.schema.tables()).filter(is_unfinished).collect())
     }
 
@@ -61,11 +65,11 @@ impl<C: LoadConnector> Loader<'_, C> {
         for table in 1..=self.schema.tables() {
             let name = self.schema.name(table);
             match existing.get(&name) {
-                Some(comment) if comment.starts_with(MARK) => {
+                Some(comment) if comment.starts_with(MARK) && is_own(comment, &self.schema.hash(table)) => {
                     execute(connection, &self.schema.drop_table(table)).await?;
                     self.report(LoadingStep::Dropped, name)?;
                 }
-                Some(_) => self.warn_kept(&name),
+                Some(comment) => self.warn_kept(&name, comment),
                 None => {}
             }
         }
@@ -92,13 +96,16 @@ impl<C: LoadConnector> Loader<'_, C> {
     }
 
     fn refuse_conflicts(&self, existing: &BTreeMap<String, String>) -> StepResult {
-        let mark = self.schema.mark();
-        let names = (1..=self.schema.tables()).map(|table| self.schema.name(table));
-        let conflicts: Vec<String> = names
-            .filter_map(|name| {
+        let schema = &self.schema;
+        let mark = schema.specification();
+        let conflicts: Vec<String> = (1..=schema.tables())
+            .filter_map(|table| {
+                let name = schema.name(table);
                 let comment = existing.get(&name)?;
-                let fits = *comment == mark || *comment == LOADING;
-                let origin = if comment.starts_with(MARK) { comment.as_str() } else { "not made by dbdyno" };
+                // Marks of earlier versions do not name the table. Its rows are used, but it is never dropped.
+                let fits = [&mark, &schema.mark(table), &schema.loading_mark(table)].contains(&comment);
+                let is_known = is_own(comment, &schema.hash(table)) || is_without_table(comment);
+                let origin = if is_known { comment.as_str() } else { "not made by dbdyno" };
                 (!fits).then(|| format!("{name} ({origin})"))
             })
             .collect();
@@ -116,10 +123,15 @@ impl<C: LoadConnector> Loader<'_, C> {
         Err((EndReason::DataConflict, Failure { text, fix: Some(fix.into()), ..Failure::default() }))
     }
 
-    fn warn_kept(&self, name: &str) {
+    fn warn_kept(&self, name: &str, comment: &str) {
+        let why = if is_without_table(comment) {
+            "has a mark of an earlier version of dbdyno, which does not name the table,"
+        } else {
+            "was not created by dbdyno"
+        };
         self.sink.borrow_mut().record(&Record::Warning(Warning {
             code: "table-kept".into(),
-            text: format!("{name} was not created by dbdyno and is kept"),
+            text: format!("{name} {why} and is kept"),
             fix: "drop it yourself if it is not needed".into(),
         }));
     }

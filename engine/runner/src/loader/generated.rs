@@ -92,7 +92,7 @@ impl<C: LoadConnector> Loader<'_, C> {
                     conflicts.push(format!("{name} contains rows that dbdyno did not load"));
                 }
                 TableState::Other(mark) if has_rows => {
-                    let needs = tables.mark(table);
+                    let needs = tables.specification(table);
                     conflicts.push(format!(
                         "{name} contains rows of another plan ({mark}); this plan needs: {needs}"
                     ));

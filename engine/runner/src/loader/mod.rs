@@ -34,13 +34,14 @@ use dbdyno_wire::postgres::PostgresConnector;
 use dbdyno_wire::{Connection, Connector};
 use dbdyno_workload::generated::GeneratedTables;
 use dbdyno_workload::schema::Schema;
+use dbdyno_workload::table_marks::SetupMarks;
 use dbdyno_workload::tables::Tables;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::{JoinSet, LocalSet};
 
 use self::fill::{RowLoader, fill};
 use self::pieces::{Piece, Queue, divide_tables, new_queue};
-use self::stream::{Progress, Reporter, StepResult, build_index, execute_all};
+use self::stream::{Progress, Reporter, StepResult, build_index, execute_all, execute_setup};
 use self::totals::LoadTotals;
 use crate::connector::{AnyConnector, connector};
 use crate::control::Inbox;
@@ -115,6 +116,7 @@ struct Loader<'a, C> {
     rows_planned: Cell<u64>,
     totals: RefCell<LoadTotals>,
     custom_sql: Option<&'a SqlWorkload>,
+    setup_marks: Option<SetupMarks>,
 }
 
 fn run_loader(spec: &RunSpec, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> RunEnd {
@@ -154,6 +156,7 @@ fn run_on_runtime<C: LoadConnector>(
         rows_planned: Cell::new(0),
         totals: RefCell::default(),
         custom_sql,
+        setup_marks: SetupMarks::from_plan(plan),
     };
     // These options do not apply to user-defined tables.
     let by_table = custom_sql.is_none() && spec.options.tables.is_some();
@@ -181,7 +184,10 @@ fn run_on_runtime<C: LoadConnector>(
 impl<C: LoadConnector> Loader<'_, C> {
     async fn prepare(&self) -> StepResult {
         let mut connection = self.connect(&self.connector).await?;
-        execute_all(&mut connection, self.custom_sql.iter().flat_map(|custom_sql| &custom_sql.setup)).await?;
+        let mut marks = self.setup_marks.clone();
+        for sql in self.custom_sql.iter().flat_map(|custom_sql| &custom_sql.setup) {
+            execute_setup(&mut connection, &mut marks, sql).await?;
+        }
         if !self.generated.is_empty() {
             return self.fill_generated(connection).await;
         }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use dbdyno_schema::record::LoadingStep;
 use dbdyno_wire::Connection;
+use dbdyno_workload::table_marks::SetupMarks;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::failure::{self, RunFailure};
@@ -54,6 +55,21 @@ impl Reporter {
 pub(super) async fn execute(connection: &mut impl Connection, sql: &str) -> StepResult {
     let result = connection.query(sql.as_bytes()).await;
     result.map(|_| ()).map_err(|error| failure::from_query_error(&error, sql))
+}
+
+/// Sends a statement of the user's setup, with marks for the tables that it creates if there are `marks`.
+pub(super) async fn execute_setup(
+    connection: &mut impl Connection,
+    marks: &mut Option<SetupMarks>,
+    sql: &str,
+) -> StepResult {
+    let marked = marks.as_mut().and_then(|marks| marks.add(sql));
+    let result = connection.query(marked.as_deref().unwrap_or(sql).as_bytes()).await;
+    result.map_err(|error| failure::from_query_error(&error, sql))?;
+    match marks.as_ref().and_then(|marks| marks.after(sql)) {
+        Some(after) => execute(connection, &after).await,
+        None => Ok(()),
+    }
 }
 
 /// Sends statements one after the other, up to the first that fails.

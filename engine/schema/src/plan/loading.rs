@@ -27,11 +27,21 @@ pub struct Loading {
     pub method: LoadingMethod,
     /// The part of `prepare` to execute, if several engines load together.
     pub part: LoadingPart,
+    /// Whether a statement of setup, or of a script's `prepare`, that creates a table also gives it dbdyno's mark, so that
+    /// `dbdyno data` finds the table after a command that was killed. Unless the server knows table comments, it refuses the
+    /// statement.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub mark_created: bool,
 }
 
 impl Default for Loading {
     fn default() -> Self {
-        Self { streams: 2, method: LoadingMethod::default(), part: LoadingPart::default() }
+        Self {
+            streams: 2,
+            method: LoadingMethod::default(),
+            part: LoadingPart::default(),
+            mark_created: false,
+        }
     }
 }
 

@@ -72,6 +72,10 @@ pub struct Plan {
     /// When the clock starts.
     #[serde(default)]
     pub start: Start,
+    /// Whether the end of standard input ends every command within seconds, as it ends a run that starts on command. The
+    /// engine then cancels the statements that the server still executes for it. A plan from a pipe or a file leaves it out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub watch_input: bool,
     /// How the engine itself runs.
     #[serde(default)]
     pub client: Client,
@@ -96,6 +100,13 @@ pub struct Plan {
     pub session: Vec<String>,
 }
 
+impl Plan {
+    /// Whether the end of standard input ends the command.
+    pub fn watches_input(&self) -> bool {
+        self.watch_input || matches!(self.start, Start::OnCommand { .. })
+    }
+}
+
 /// One engine's share of the work of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -116,7 +127,7 @@ impl Default for Segment {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Start {
-    /// As soon as every connection is ready. The end of standard input is ignored.
+    /// As soon as every connection is ready. The end of standard input is ignored, except with `watch_input`.
     #[default]
     AtOnce,
     /// On the line `{"type":"start","data":{"at_unix_us":N}}`; after it, the end of standard input stops the run.

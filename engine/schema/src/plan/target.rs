@@ -187,6 +187,14 @@ impl Target {
         }
     }
 
+    /// The database with the tables; empty without a server.
+    pub fn database(&self) -> &str {
+        match self {
+            Target::Mysql { database, .. } | Target::Postgresql { database, .. } => database,
+            Target::Null { .. } => "",
+        }
+    }
+
     /// The quoting rules of the server's SQL.
     pub fn quoting(&self) -> Quoting {
         if self.is_postgresql() { Quoting::Postgresql } else { Quoting::Mysql }

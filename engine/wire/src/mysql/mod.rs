@@ -5,6 +5,7 @@ pub mod errors;
 pub mod message;
 pub mod skim;
 
+mod cancel;
 mod connector;
 pub(crate) mod fields;
 mod local_data;
@@ -21,6 +22,7 @@ use self::login::Login;
 pub use self::public_key::PublicKey;
 use self::skim::{Answer, ExpectedAnswer, Skimmer};
 pub use crate::Address;
+use crate::open_sessions::{Registration, SessionKey};
 use crate::scripted::{ResultSet, Type};
 use crate::session_options::with_timeout;
 use crate::socket::Socket;
@@ -34,7 +36,12 @@ impl Connector for MysqlConnector {
     type Connection = MysqlConnection;
 
     async fn connect(&self, number: u64) -> Result<MysqlConnection, WireError> {
-        self.options.connect(number, async |socket, address| self.log_in(socket, address).await).await
+        self.options.connect(number, async |socket, address| self.log_in(number, socket, address).await).await
+    }
+
+    async fn cancel(&self, number: u64, sessions: Vec<SessionKey>) {
+        // Without a further connection nothing can be cancelled.
+        let _ = cancel::cancel(self, number, &sessions).await;
     }
 }
 
@@ -47,14 +54,21 @@ impl MysqlConnector {
         stream: tokio::net::UnixStream,
         address: &Address,
     ) -> Result<MysqlConnection, WireError> {
-        self.log_in(Socket::Unix(stream), address).await
+        self.log_in(0, Socket::Unix(stream), address).await
     }
 
-    async fn log_in(&self, socket: Socket, address: &Address) -> Result<MysqlConnection, WireError> {
-        let Login { socket, session, deprecate_eof } = login::log_in(socket, self, address).await?;
+    async fn log_in(
+        &self,
+        number: u64,
+        socket: Socket,
+        address: &Address,
+    ) -> Result<MysqlConnection, WireError> {
+        let Login { socket, session, id, deprecate_eof } = login::log_in(socket, self, address).await?;
         Ok(MysqlConnection {
             socket,
             session,
+            id,
+            registration: self.options.open_sessions.register(number, SessionKey::Mysql(id)),
             deprecate_eof,
             timeout: self.options.timeout,
             out: Vec::new(),
@@ -69,6 +83,9 @@ impl MysqlConnector {
 pub struct MysqlConnection {
     socket: Socket,
     session: Session,
+    /// The server's number of this session.
+    id: u32,
+    registration: Registration,
     deprecate_eof: bool,
     /// Time limit for preparing a statement.
     timeout: Duration,
@@ -164,5 +181,6 @@ impl Connection for MysqlConnection {
         message::quit(&mut self.out);
         // The session ends even if this message is not sent.
         let _ = self.socket.send(&self.out).await;
+        self.registration.remove();
     }
 }

@@ -72,7 +72,7 @@ impl Scripted for MysqlConnection {
 impl ScriptedConnector for MysqlConnector {
     async fn connect_blocking(&self, number: u64) -> Result<MysqlConnection, WireError> {
         self.options
-            .connect_blocking(number, async |socket, address| self.log_in(socket, address).await)
+            .connect_blocking(number, async |socket, address| self.log_in(number, socket, address).await)
             .await
     }
 }

@@ -4,6 +4,7 @@ pub mod errors;
 pub mod message;
 pub mod skim;
 
+mod cancel;
 mod copy;
 mod fields;
 mod login;
@@ -18,6 +19,7 @@ pub use self::login::NO_PASSWORD;
 use self::login::{Login, log_in};
 use self::skim::{Answer, ExpectedAnswer, Skimmer};
 use self::statement::Statement;
+use crate::open_sessions::{Registration, SessionKey};
 use crate::scripted::Type;
 use crate::session_options::with_timeout;
 use crate::socket::Socket;
@@ -40,7 +42,11 @@ impl Connector for PostgresConnector {
     type Connection = PostgresConnection;
 
     async fn connect(&self, number: u64) -> Result<PostgresConnection, WireError> {
-        self.options.connect(number, async |socket, address| self.log_in(socket, address).await).await
+        self.options.connect(number, async |socket, address| self.log_in(number, socket, address).await).await
+    }
+
+    async fn cancel(&self, number: u64, sessions: Vec<SessionKey>) {
+        cancel::cancel(&self.options, number, &sessions).await;
     }
 }
 
@@ -53,17 +59,23 @@ impl PostgresConnector {
         stream: tokio::net::UnixStream,
         address: &Address,
     ) -> Result<PostgresConnection, WireError> {
-        self.log_in(Socket::Unix(stream), address).await
+        self.log_in(0, Socket::Unix(stream), address).await
     }
 
-    async fn log_in(&self, socket: Socket, address: &Address) -> Result<PostgresConnection, WireError> {
-        let Login { socket, session, unsolicited } =
+    async fn log_in(
+        &self,
+        number: u64,
+        socket: Socket,
+        address: &Address,
+    ) -> Result<PostgresConnection, WireError> {
+        let Login { socket, session, key, unsolicited } =
             log_in(socket, &self.options, address, self.allow_clear_text_password).await?;
         let mut skim = Skimmer::new();
         skim.feed(&unsolicited)?;
         Ok(PostgresConnection {
             socket,
             session,
+            registration: key.map(|key| self.options.open_sessions.register(number, key)),
             timeout: self.options.timeout,
             out: Vec::new(),
             skim,
@@ -78,6 +90,8 @@ impl PostgresConnector {
 pub struct PostgresConnection {
     socket: Socket,
     session: Session,
+    /// `None` if the server did not say how to cancel a statement of this session.
+    registration: Option<Registration>,
     /// Time limit for preparing a statement.
     timeout: Duration,
     /// The message to send, reused to avoid allocations.
@@ -192,5 +206,6 @@ impl Connection for PostgresConnection {
         message::terminate(&mut self.out);
         // The session ends even if this message is not sent.
         let _ = self.socket.send(&self.out).await;
+        self.registration.iter().for_each(Registration::remove);
     }
 }

@@ -134,7 +134,7 @@ impl Scripted for PostgresConnection {
 impl ScriptedConnector for PostgresConnector {
     async fn connect_blocking(&self, number: u64) -> Result<PostgresConnection, WireError> {
         self.options
-            .connect_blocking(number, async |socket, address| self.log_in(socket, address).await)
+            .connect_blocking(number, async |socket, address| self.log_in(number, socket, address).await)
             .await
     }
 }

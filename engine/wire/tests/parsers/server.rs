@@ -6,8 +6,8 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::time::Duration;
 
 use dbdyno_schema::plan::Compression;
-use dbdyno_wire::SessionOptions;
 use dbdyno_wire::mysql::{Address, MysqlConnector};
+use dbdyno_wire::{OpenSessions, SessionOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
@@ -35,6 +35,7 @@ pub fn options(password: &str) -> SessionOptions {
         timeout: Duration::from_secs(60),
         sampled_connections: 0,
         tls: None,
+        open_sessions: OpenSessions::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use dbdyno_schema::plan::{ColumnSource, GeneratedTable};
 
 use super::GeneratedTables;
 use crate::kind::Dialect;
-use crate::schema::{LOADING, MARK};
+use crate::table_marks::{LOADING, MARK, SETUP, table_hash};
 use crate::tables::Tables;
 
 /// State of a table according to its comment.
@@ -24,8 +24,8 @@ pub enum TableState {
 }
 
 impl GeneratedTables {
-    /// The mark of a complete table. It depends on everything that the table's content depends on.
-    pub fn mark(&self, table: u32) -> String {
+    /// What the mark of a complete table says of its content. It depends on everything that the content depends on.
+    pub fn specification(&self, table: u32) -> String {
         let spec = &self.table(table).spec;
         let mut described = serde_json::to_string(spec).expect("a specification is JSON");
         for column in &spec.columns {
@@ -52,20 +52,34 @@ impl GeneratedTables {
         }
     }
 
+    /// A mark that names its table.
+    fn full_mark(&self, table: u32, mark: &str) -> String {
+        format!("{mark}{}", table_hash(&self.database, &self.name(table)))
+    }
+
     /// The state of a table with this comment.
     pub fn state(&self, table: u32, comment: &str) -> TableState {
         let (_, mark) = split(comment);
         match mark {
             None => TableState::Unmarked,
-            Some(LOADING) => TableState::Unfinished,
-            Some(mark) if mark == self.mark(table) => TableState::Complete,
+            // Statements of setup created the table, and may have filled it.
+            Some(mark) if mark.starts_with(SETUP) => TableState::Unmarked,
+            Some(mark) if mark == self.full_mark(table, LOADING) => TableState::Unfinished,
+            // Marks of earlier versions do not name the table.
+            Some(mark)
+                if mark == self.specification(table)
+                    || mark == self.full_mark(table, &self.specification(table)) =>
+            {
+                TableState::Complete
+            }
             Some(mark) => TableState::Other(mark.to_owned()),
         }
     }
 
     /// The statement that marks the table as complete, or as being loaded, at the end of its comment.
     pub fn set_mark(&self, table: u32, comment: &str, complete: bool) -> String {
-        let mark = if complete { self.mark(table) } else { LOADING.into() };
+        let text = if complete { self.specification(table) } else { LOADING.to_owned() };
+        let mark = self.full_mark(table, &text);
         let (user_comment, _) = split(comment);
         let separator = if user_comment.is_empty() { "" } else { " " };
         let text = format!("{user_comment}{separator}{mark}").replace('\'', "''");
@@ -112,7 +126,7 @@ impl GeneratedTables {
 
 /// Splits a comment into the user's text and the mark.
 fn split(comment: &str) -> (&str, Option<&str>) {
-    let begins = [LOADING.to_owned(), format!("{MARK} v1 generated ")];
+    let begins = [LOADING.to_owned(), SETUP.to_owned(), format!("{MARK} v1 generated ")];
     match begins.iter().filter_map(|begin| comment.rfind(begin)).max() {
         Some(at) => (comment[..at].trim_end(), Some(comment[at..].trim_end())),
         None => (comment, None),

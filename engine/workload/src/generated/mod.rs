@@ -41,6 +41,8 @@ const SAMPLE: u64 = 64;
 pub struct GeneratedTables {
     seed: u64,
     dialect: Dialect,
+    /// The database that contains the tables.
+    database: String,
     tables: Vec<Table>,
 }
 
@@ -62,7 +64,8 @@ impl GeneratedTables {
             let table = Table::new(plan.seed, spec, &tables);
             tables.push(table);
         }
-        Self { seed: plan.seed, dialect: Dialect::from_target(&plan.target), tables }
+        let (dialect, database) = (Dialect::from_target(&plan.target), plan.target.database().to_owned());
+        Self { seed: plan.seed, dialect, database, tables }
     }
 
     /// Problems of the tables that only their values show, one sentence each.

@@ -241,11 +241,18 @@ fn marks_follow_the_users_comment() {
     let [tables, others] = [1, 2].map(|seed| generated("mysql", &all_kinds(), seed));
     let comment = |sql: String| sql.split_once(" = '").unwrap().1.trim_end_matches('\'').to_owned();
     let filling = comment(tables.set_mark(1, "the user's", false));
-    assert_eq!(filling, "the user''s dbdyno loading");
-    assert_eq!(tables.state(1, "the user's dbdyno loading"), TableState::Unfinished);
+    assert!(filling.starts_with("the user''s dbdyno loading table="), "{filling}");
+    assert_eq!(tables.state(1, &filling), TableState::Unfinished);
+    for foreign in ["dbdyno loading", "dbdyno loading table=00000000"] {
+        assert!(matches!(tables.state(1, foreign), TableState::Other(_)), "{foreign}");
+    }
+    assert_eq!(tables.state(1, "dbdyno v1 setup table=00000000"), TableState::Unmarked);
     let complete = comment(tables.set_mark(1, "the users dbdyno loading", true));
     assert!(complete.starts_with("the users dbdyno v1 generated seed=1 rows=3000 columns="), "{complete}");
     assert_eq!(tables.state(1, &complete), TableState::Complete);
+    let (earlier, _) = complete.split_once(" table=").unwrap();
+    assert_eq!(tables.state(1, earlier), TableState::Complete);
+    assert!(matches!(tables.state(1, &format!("{earlier} table=00000000")), TableState::Other(_)));
     assert!(matches!(others.state(1, &complete), TableState::Other(_)));
     assert_eq!(tables.state(1, "dbdyno is a word of the user's"), TableState::Unmarked);
     assert_eq!(comment(tables.set_mark(1, &complete, true)), complete);
@@ -259,7 +266,7 @@ fn the_mark_depends_on_parent_tables() {
             {"name": "c", "rows": 5, "columns": [
                 {"name": "p", "values": {"foreign_key": {"table": "p", "column": "id"}}}]}
         ]);
-        generated("mysql", &tables, 1).mark(2)
+        generated("mysql", &tables, 1).specification(2)
     };
     assert_ne!(mark(10, 1), mark(11, 1));
     assert_ne!(mark(10, 1), mark(10, 2));
@@ -369,7 +376,7 @@ fn rows_that_do_not_fit_the_parent_are_a_problem() {
     let mark = |low: u64| {
         let mut tables = orders_and_lines(1000);
         tables[0]["columns"][0]["values"]["cycle"]["low"] = low.into();
-        generated("mysql", &tables, 1).mark(2)
+        generated("mysql", &tables, 1).specification(2)
     };
     assert_ne!(mark(1), mark(2));
 }

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import re
 import socket
 import time
 from abc import ABC, abstractmethod
@@ -16,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, ClassVar
 
+from dbdyno.servers.admin.answers import rows, shorten_statement, text, text_or_empty
 from dbdyno.servers.admin.silence import LOGIN_TIMEOUTS_S, SilenceWatch, is_silent
 from dbdyno.servers.server import Server, ServerProblem, StatementRefused
 from dbdyno.waiting import waiting_for
@@ -25,11 +25,6 @@ from dbdyno.waiting import waiting_for
 CONNECT_TIMEOUT_S, SILENT_CONNECT_TIMEOUT_S = LOGIN_TIMEOUTS_S
 # Statements with a longer limit are watched for a server that has stopped.
 WATCHED_FROM_S = 30.0
-# A password or its hash, and what follows it in a statement.
-_PASSWORD = re.compile(
-    r"(\bIDENTIFIED\b.*?\b(?:BY|AS)|\w*PASSWORD(?:\s+FOR\s+\S+)?\s*(?:=|\(|(?=['\"$]))).*",
-    re.IGNORECASE | re.DOTALL,
-)
 # Maximum seconds for a statement, such as counting the rows of a large table; None for no limit.
 _answer_timeout_s: ContextVar[float | None] = ContextVar("answer_timeout_s", default=600.0)
 
@@ -114,6 +109,14 @@ class AdminConnection(ABC):
                 if self._connection is None:
                     with waiting_for("the login at the server"):
                         self._connection = self._connect(self._connect_timeout_s)
+                elif self._has_unread_answer():
+                    # Every answer after this one would be that to an earlier statement.
+                    self.close()
+                    raise ServerProblem(
+                        f"before {shorten_statement(sql)!r} the server sent an answer that nobody asked for",
+                        "check what is between the server and dbdyno",
+                        exit_code=4,
+                    )
                 began, limit_s = time.monotonic(), answer_timeout_s or math.inf
                 with (
                     waiting_for(f"the server's answer to {shorten_statement(sql)!r}"),
@@ -208,8 +211,8 @@ class AdminConnection(ABC):
             ended.shutdown(socket.SHUT_RDWR)
 
     def pairs(self, sql: str) -> Mapping[str, str]:
-        """The rows of a statement with two columns, as text."""
-        return {str(row[0]): "" if row[1] is None else str(row[1]) for row in self.query(sql)}
+        """The rows of a statement with two columns, as text. Raises ServerProblem."""
+        return dict(rows(self.query, sql, text, text_or_empty))
 
     def close(self) -> None:
         """Disconnect; idempotent."""
@@ -224,6 +227,10 @@ class AdminConnection(ABC):
 
         Raises the driver's errors; one for which `is_lost` is true if the answer takes longer than the limit.
         """
+
+    def _has_unread_answer(self) -> bool:
+        """Whether more has arrived on the open connection than the answers to its statements."""
+        return False
 
     @abstractmethod
     def server_version(self) -> str:
@@ -247,9 +254,3 @@ class AdminConnection(ABC):
     @abstractmethod
     def is_starting_up(error: BaseException, code: int | str) -> bool:
         """Whether a starting server returns this error."""
-
-
-def shorten_statement(sql: str, length: int = 100) -> str:
-    """A statement for a message: on one line, without a password, truncated to `length` characters."""
-    line = " ".join(_PASSWORD.sub(r"\1 …", sql).split())
-    return line if len(line) <= length else line[: length - 1] + "…"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -25,13 +26,20 @@ class MySQLAdmin(AdminConnection):
     """A connection to MariaDB or MySQL."""
 
     # PyMySQL raises ValueError for a malformed key file, and RuntimeError for one that it cannot use.
-    errors: ClassVar[tuple[type[BaseException], ...]] = (pymysql.err.Error, OSError, RuntimeError, ValueError)
+    # A malformed packet makes it raise any of the others.
+    errors: ClassVar[tuple[type[BaseException], ...]] = (
+        *(pymysql.err.Error, OSError, RuntimeError, ValueError),
+        *(LookupError, TypeError, AttributeError, AssertionError, ArithmeticError, MemoryError, struct.error),
+    )
 
     def _run(self, sql: str, answer_timeout_s: float | None) -> list[tuple[Any, ...]]:
         self._connection.limit_answers(answer_timeout_s)
         with self._connection.cursor() as cursor:
             cursor.execute(sql)
             return list(cursor.fetchall())
+
+    def _has_unread_answer(self) -> bool:
+        return bool(self._connection.has_unread_answer())
 
     def server_version(self) -> str:
         """See `AdminConnection`."""
@@ -51,7 +59,8 @@ class MySQLAdmin(AdminConnection):
     @staticmethod
     def is_lost(error: BaseException, code: int | str) -> bool:
         """Decides by the client library's error numbers."""
-        return isinstance(error, OSError | pymysql.err.InterfaceError) or code in LOST
+        is_driver = isinstance(error, pymysql.err.Error)
+        return not is_driver or isinstance(error, pymysql.err.InterfaceError) or code in LOST
 
     @staticmethod
     def is_starting_up(error: BaseException, code: int | str) -> bool:

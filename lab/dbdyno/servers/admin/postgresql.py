@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator
 from typing import Any, ClassVar, TypeVar
 
 import psycopg
+from psycopg.waiting import Ready
 
 from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.servers.admin.connection import AdminConnection
+from dbdyno.servers.admin.silence import LOGIN_TIMEOUTS_S
 
 # libpq's messages for a server that is still starting; libpq gives no code for it.
 STARTING_UP = (
@@ -23,6 +26,9 @@ STARTING_UP = (
 # if the user allows them (docs/connections.md).
 _METHODS_WITHOUT_CLEAR_TEXT = "scram-sha-256,md5,none"
 
+# Maximum seconds without a byte within an answer that has begun: those of a login.
+PART_SILENCE_S_MAX = float(LOGIN_TIMEOUTS_S[0])
+
 # Seconds between two looks for a signal or the end of the time limit.
 _POLL_S = 0.1
 
@@ -35,12 +41,38 @@ class _Connection(psycopg.Connection[Any]):
     """A connection whose answers have a time limit, which libpq does not have."""
 
     answer_timeout_s: float | None = None
+    # When the last bytes of an incomplete answer arrived.
+    _part_at: float | None = None
 
     def wait(
         self, gen: Generator[Any, Any, _T], interval: float = _POLL_S, timeout: float | None = None
     ) -> _T:
         """Run a generator of psycopg until it ends. Raises an OperationalError after the time limit."""
-        return super().wait(gen, interval, self.answer_timeout_s if timeout is None else timeout)
+        timeout = self.answer_timeout_s if timeout is None else timeout
+        return super().wait(self._limit_silence(gen), interval, timeout)
+
+    def _limit_silence(self, gen: Generator[Any, Any, _T]) -> Generator[Any, Any, _T]:
+        """What `gen` does, until an answer has begun and does not go on for the time of a login."""
+        self._part_at = None
+        try:
+            state = next(gen)
+            while True:
+                ready = yield state
+                now = time.monotonic()
+                if ready & Ready.R:
+                    self._part_at = now
+                elif self._part_at is not None and now - self._part_at > PART_SILENCE_S_MAX:
+                    raise psycopg.OperationalError(
+                        "the server sent a part of an answer, and nothing more for "
+                        f"{PART_SILENCE_S_MAX:.0f} s"
+                    )
+                state = gen.send(ready)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    def note_complete_message(self, _notice: object) -> None:
+        """A notice has arrived: what follows it is the beginning of an answer."""
+        self._part_at = None
 
 
 class PostgreSQLAdmin(AdminConnection):
@@ -113,6 +145,8 @@ def connector(settings: ConnectionSettings, **options: Any) -> Callable[[str, in
         may_send = settings.tls.startswith("verify-") or settings.allow_clear_text
         if not is_local and not may_send:
             parameters["require_auth"] = _METHODS_WITHOUT_CLEAR_TEXT
-        return _Connection.connect(**{**parameters, **options, "dbname": database}, autocommit=True)
+        connection = _Connection.connect(**{**parameters, **options, "dbname": database}, autocommit=True)
+        connection.add_notice_handler(connection.note_complete_message)
+        return connection
 
     return connect

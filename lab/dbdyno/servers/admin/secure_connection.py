@@ -7,19 +7,31 @@ password.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
+import math
 import ssl
+import time
 from typing import Any
 
 import pymysql
 from pymysql.connections import Connection
+from pymysql.protocol import FieldDescriptorPacket, MysqlPacket
 
 from dbdyno.experiment.model import ConnectionSettings
+from dbdyno.servers.admin.silence import LOGIN_TIMEOUTS_S
 
+CR_SERVER_LOST = 2013
 CR_SSL_CONNECTION_ERROR = 2026
 CR_AUTH_PLUGIN_CANNOT_LOAD = 2059
 # Packets with which a client requests the server's public key, for caching_sha2_password and sha256_password.
 KEY_REQUESTS = (b"\x02", b"\x01")
+
+
+# Maximum seconds without a byte within a packet, whose length the server has announced: those of a login.
+PACKET_SILENCE_S_MAX = float(LOGIN_TIMEOUTS_S[0])
+# Bytes before the content of a packet, and the first byte of the content of an error.
+_HEAD_BYTES, _ERROR = 4, 0xFF
 
 
 class SecureConnection(Connection):  # type: ignore[misc]
@@ -27,6 +39,12 @@ class SecureConnection(Connection):  # type: ignore[misc]
 
     _read_timeout: float | None
     _write_timeout: float | None
+    # Whether the head of a packet was read, and not the rest of it.
+    _is_in_packet = False
+    # Whether the last packet described a column; others, or an end marker, follow it at once.
+    _follows_definition = False
+    # When the answers in progress must have ended; None for no limit.
+    _deadline: float | None = None
 
     def __init__(self, connect: ConnectionSettings, **options: Any) -> None:
         self._settings = connect
@@ -42,6 +60,57 @@ class SecureConnection(Connection):  # type: ignore[misc]
     def limit_answers(self, seconds: float | None) -> None:
         """Limit the time for the answers to the following statements; None for no limit."""
         self._read_timeout = self._write_timeout = seconds
+        self._deadline = None if seconds is None else time.monotonic() + seconds
+
+    def has_unread_answer(self) -> bool:
+        """Whether the server has sent a packet that no statement asked for, other than the error with which
+        it announces the end of an idle connection.
+        """
+        self._sock.settimeout(0)
+        with contextlib.suppress(OSError):
+            head = self._rfile.peek(_HEAD_BYTES + 1)
+            return len(head) > _HEAD_BYTES and head[_HEAD_BYTES] != _ERROR
+        return False
+
+    def _read_packet(self, packet_type: type[MysqlPacket] = MysqlPacket) -> Any:
+        is_definition = packet_type is FieldDescriptorPacket
+        self._follows_definition |= is_definition
+        try:
+            return super()._read_packet(packet_type)
+        finally:
+            self._follows_definition = is_definition
+
+    def _read_bytes(self, num_bytes: int) -> bytes:
+        """PyMySQL reads the head of a packet, then the rest. The first byte of an answer may take as long
+        as its statement; the others follow at once.
+        """
+        received = bytearray()
+        while len(received) < num_bytes:
+            is_part = self._is_in_packet or self._follows_definition or received
+            limit_s = PACKET_SILENCE_S_MAX if is_part else math.inf
+            if self._deadline is not None:
+                limit_s = min(limit_s, max(self._deadline - time.monotonic(), 0.001))
+            elif self._read_timeout is not None:
+                limit_s = min(limit_s, self._read_timeout)
+            self._sock.settimeout(None if math.isinf(limit_s) else limit_s)
+            try:
+                piece = self._rfile.read1(num_bytes - len(received))
+            except OSError as error:
+                self._force_close()
+                part = (
+                    f" after {len(received)} of {num_bytes} bytes" if received or self._is_in_packet else ""
+                )
+                raise pymysql.err.OperationalError(
+                    CR_SERVER_LOST, f"Lost connection to MySQL server during query{part} ({error})"
+                ) from error
+            if not piece:
+                self._force_close()
+                raise pymysql.err.OperationalError(
+                    CR_SERVER_LOST, "Lost connection to MySQL server during query"
+                )
+            received += piece
+        self._is_in_packet = not self._is_in_packet
+        return bytes(received)
 
     def _request_authentication(self) -> None:
         # With this plug-in the first packet would contain the password. Without it, a server that requires

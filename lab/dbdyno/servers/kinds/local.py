@@ -21,7 +21,8 @@ import psutil
 from dbdyno.experiment.cpus import format_cpus
 from dbdyno.experiment.model import Variant
 from dbdyno.servers import certificate, ports
-from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure, shorten_statement
+from dbdyno.servers.admin.answers import shorten_statement
+from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure
 from dbdyno.servers.kinds import process
 from dbdyno.servers.machine import this_machine
 from dbdyno.servers.products.declaration import read_declaration

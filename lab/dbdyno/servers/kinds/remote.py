@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.finding import FreeForm
+from dbdyno.servers.admin.answers import UnexpectedAnswer
 from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure
 from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
 from dbdyno.servers.products.configuration import normalize_name
@@ -233,11 +234,8 @@ class RemoteServer(Server):
             return nothing
         try:
             return read(self._admin)
-        except StatementRefused as refusal:
+        except (StatementRefused, UnexpectedAnswer) as refusal:
             self._unreported[name] = refusal.text
-        except (TypeError, ValueError) as error:
-            # An answer in another form: fewer columns, or none.
-            self._unreported[name] = f"the server answers in another form ({error})"
         return nothing
 
     def describe(self) -> Description:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, ClassVar
 
 from dbdyno.experiment.cpus import parse_cpus
+from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.admin.mysql import MySQLAdmin
 from dbdyno.servers.admin.mysql import connector as mysql_connector
@@ -47,6 +48,7 @@ _MYSQL_HOST = ("hostname", "version_compile_os", "version_compile_machine")
 # MySQL counts its uptime in whole seconds.
 _UPTIME_STEP_S = 1.1
 
+_LOAD_TIME = "SELECT pg_conf_load_time()"
 # Maximum seconds until a reload of the configuration is complete.
 RELOAD_S_MAX = 10.0
 
@@ -208,7 +210,7 @@ class RemoteMySQL(RemoteProtocol):
         """Server variables, and the start time, which is now minus the uptime."""
         identity: dict[str, Any] = {name: variables[name] for name in _MYSQL_IDENTITY if variables.get(name)}
         # Another product of this protocol may have no such counter.
-        with suppress(ServerProblem, KeyError, ValueError):
+        with suppress(ServerProblem):
             now_s, uptime_s = self._read_clock(admin)
             if uptime_s == 0:
                 # The server started less than a second ago, or it does not count its uptime.
@@ -220,16 +222,18 @@ class RemoteMySQL(RemoteProtocol):
 
     def _read_clock(self, admin: AdminConnection) -> tuple[int, int]:
         """The server's time and its uptime in seconds."""
-        ((now,),) = admin.query("SELECT UNIX_TIMESTAMP()")
-        return int(now), int(admin.pairs("SHOW GLOBAL STATUS LIKE 'Uptime'")["Uptime"])
+        now = answers.value(admin.query, "SELECT UNIX_TIMESTAMP()", answers.integer)
+        _, uptime = answers.row(
+            admin.query, "SHOW GLOBAL STATUS LIKE 'Uptime'", answers.text, answers.integer
+        )
+        return now, uptime
 
     def host(self, admin: AdminConnection, variables: Mapping[str, str]) -> dict[str, Any]:
         """Server variables about the machine, and the number of CPUs of MySQL's resource groups."""
         facts: dict[str, Any] = {name: variables[name] for name in _MYSQL_HOST if name in variables}
         # MariaDB and old versions of MySQL have no resource groups, and an account may not see them.
         with suppress(ServerProblem, ValueError):
-            ((cpus,),) = admin.query(_CPUS)
-            facts["cpus"] = len(parse_cpus(cpus.decode() if isinstance(cpus, bytes) else str(cpus)))
+            facts["cpus"] = len(parse_cpus(answers.value(admin.query, _CPUS, answers.text)))
         return facts
 
     def _failure_kind(self, code: int | str, text: str) -> str:
@@ -312,16 +316,15 @@ class RemotePostgreSQL(RemoteProtocol):
             "started_unix_s": "SELECT extract(epoch FROM pg_postmaster_start_time())::bigint",
         }
         for name, sql in queries.items():
-            with suppress(ServerProblem, ValueError):
-                ((value,),) = admin.query(sql)
-                if value is not None:
-                    identity[name] = value
+            with suppress(ServerProblem):
+                read = answers.integer if name == "started_unix_s" else answers.text_or_empty
+                if (fact := answers.value(admin.query, sql, read)) != "":
+                    identity[name] = fact
         return identity
 
     def host(self, admin: AdminConnection, variables: Mapping[str, str]) -> dict[str, Any]:  # noqa: ARG002
         """The output of version()."""
-        ((text,),) = admin.query("SELECT version()")
-        return {"built": str(text)}
+        return {"built": answers.value(admin.query, "SELECT version()", answers.text)}
 
     def _failure_kind(self, code: int | str, text: str) -> str:  # noqa: ARG002 — there is no code.
         kinds = (kind for pattern, kind in _POSTGRESQL_FAILURES if pattern.search(text))
@@ -336,8 +339,10 @@ class RemotePostgreSQL(RemoteProtocol):
 
     def change(self, admin: AdminConnection, name: str, value: Value) -> str:
         """Uses ALTER SYSTEM and a reload; a change that needs a restart is reverted and refused."""
-        text = PostgreSQL().format_value(name, value)
-        contexts = admin.query(f"SELECT context FROM pg_settings WHERE name = '{name}'")
+        formatted = PostgreSQL().format_value(name, value)
+        contexts = answers.rows(
+            admin.query, f"SELECT context FROM pg_settings WHERE name = '{name}'", answers.text
+        )
         if not contexts:
             raise ServerProblem(f"the server has no variable {name!r}")
         if contexts[0][0] in ("postmaster", "internal"):
@@ -345,12 +350,14 @@ class RemotePostgreSQL(RemoteProtocol):
                 f"{name} cannot be changed while the server runs",
                 "set it yourself and restart the server",
             )
-        rows = admin.query(
+        written = answers.rows(
+            admin.query,
             "SELECT setting FROM pg_file_settings WHERE sourcefile LIKE '%postgresql.auto.conf' "
-            f"AND name = '{name}'"
+            f"AND name = '{name}'",
+            answers.text_or_empty,
         )
-        before = str(rows[-1][0]) if rows else ""
-        admin.query(f"ALTER SYSTEM SET {name} = '{_escape_quotes(text)}'")
+        before = written[-1][0] if written else ""
+        admin.query(f"ALTER SYSTEM SET {name} = '{_escape_quotes(formatted)}'")
         try:
             _reload(admin)
         except ServerProblem:
@@ -380,10 +387,10 @@ def _escape_quotes(text: str) -> str:
 
 def _reload(admin: AdminConnection) -> None:
     """Make the server reload its configuration, and wait until the reload is complete."""
-    ((before,),) = admin.query("SELECT pg_conf_load_time()")
+    before = answers.value(admin.query, _LOAD_TIME, answers.text)
     admin.query("SELECT pg_reload_conf()")
     deadline = time.monotonic() + RELOAD_S_MAX
-    while admin.query("SELECT pg_conf_load_time()")[0][0] == before and time.monotonic() < deadline:
+    while answers.value(admin.query, _LOAD_TIME, answers.text) == before and time.monotonic() < deadline:
         time.sleep(0.02)
 
 

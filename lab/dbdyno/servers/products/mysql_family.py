@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dbdyno.experiment.model import ConnectionSettings
+from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.admin.mysql import MySQLAdmin, connector
 from dbdyno.servers.products import configuration, error_log
@@ -130,10 +131,8 @@ class MySQLFamily(Product):
 
     def finish_background_work(self, admin: AdminConnection, database: str) -> None:
         """Update the statistics of every table."""
-        tables = admin.query(
-            f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}'"
-        )
-        for (table,) in tables:
+        sql = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}'"
+        for (table,) in answers.rows(admin.query, sql, answers.text):
             admin.query(f"ANALYZE TABLE `{database}`.`{table}`")
 
     def prepare_snapshot(self, admin: AdminConnection) -> None:
@@ -162,11 +161,11 @@ class MySQLFamily(Product):
 
     def data_bytes(self, admin: AdminConnection, database: str) -> int | None:
         """The sum of the table statistics, which ANALYZE updated after loading."""
-        ((size,),) = admin.query(
+        sql = (
             "SELECT SUM(DATA_LENGTH + INDEX_LENGTH) FROM information_schema.TABLES "
             f"WHERE TABLE_SCHEMA = '{database}'"
         )
-        return None if size is None else int(size)
+        return answers.value(admin.query, sql, answers.integer_or_none)
 
     def startup_error(self, log: str) -> str:
         """Plug-ins that the server could not load: MariaDB and MySQL start without them."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dbdyno.experiment.model import ConnectionSettings
+from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.admin.postgresql import PostgreSQLAdmin, connector
 from dbdyno.servers.products import postgresql_errors
@@ -240,10 +241,8 @@ class PostgreSQL(Product):
         """Counters of the views pg_stat_*, by view and column: those of the server and of the load's
         database, and the sums over the tables of that database.
         """
-        present = {
-            str(row[0])
-            for row in admin.query("SELECT viewname FROM pg_views WHERE schemaname = 'pg_catalog'")
-        }
+        views = "SELECT viewname FROM pg_views WHERE schemaname = 'pg_catalog'"
+        present = {name for (name,) in answers.rows(admin.query, views, answers.text)}
         queries = [
             f"SELECT '{view}.' || j.key, j.value FROM {view} v, jsonb_each_text(to_jsonb(v)) j"
             for view in _ONE_ROW_VIEWS
@@ -283,24 +282,24 @@ class PostgreSQL(Product):
 
     def identity(self, admin: AdminConnection, variables: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ARG002
         """The system identifier; a restored copy has the one of its snapshot."""
-        ((identifier,),) = admin.query("SELECT system_identifier::text FROM pg_control_system()")
-        return {"system_identifier": str(identifier)}
+        sql = "SELECT system_identifier::text FROM pg_control_system()"
+        return {"system_identifier": answers.value(admin.query, sql, answers.text)}
 
     def build(self, admin: AdminConnection, variables: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ARG002
         """See `Product`; from version() and the view pg_config."""
-        ((text,),) = admin.query("SELECT version()")
-        compiler = re.search(r"compiled by (.*?), \d+-bit", str(text))
-        build = {"compiler": compiler[1] if compiler else str(text)}
+        version = answers.value(admin.query, "SELECT version()", answers.text)
+        compiler = re.search(r"compiled by (.*?), \d+-bit", version)
+        build = {"compiler": compiler[1] if compiler else version}
         # A superuser may read the view.
-        ((may_read,),) = admin.query("SELECT has_function_privilege('pg_config()', 'execute')::int")
-        if int(may_read):
+        if answers.value(
+            admin.query, "SELECT has_function_privilege('pg_config()', 'execute')::int", answers.integer
+        ):
             build |= admin.pairs("SELECT name, setting FROM pg_config WHERE name IN ('CFLAGS', 'CONFIGURE')")
         return build
 
     def data_bytes(self, admin: AdminConnection, database: str) -> int | None:
         """The size of the database's files."""
-        ((size,),) = admin.query(f"SELECT pg_database_size('{database}')")
-        return int(size)
+        return answers.value(admin.query, f"SELECT pg_database_size('{database}')", answers.integer)
 
 
 def _versions(root: Path) -> list[str]:

@@ -16,6 +16,8 @@ const SECOND_PART_MIN: usize = 13;
 #[derive(Debug, PartialEq)]
 pub(super) struct Greeting<'a> {
     pub(super) version: &'a [u8],
+    /// The server's number of this connection.
+    pub(super) id: u32,
     pub(super) capabilities: CapabilityFlags,
     /// The challenge, without the terminating zero.
     pub(super) challenge: Vec<u8>,
@@ -42,7 +44,8 @@ impl<'a> Greeting<'a> {
         let end = rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len());
         let mut cursor = Cursor(rest);
         let version = cursor.bytes(end)?;
-        cursor.bytes(1 + 4)?; // Terminating zero; connection id.
+        cursor.bytes(1)?; // Terminating zero.
+        let id = u32::from(cursor.u16()?) | u32::from(cursor.u16()?) << 16;
         let mut challenge = cursor.bytes(FIRST_PART)?.to_vec();
         cursor.bytes(1)?;
         let low = cursor.u16()?;
@@ -59,7 +62,7 @@ impl<'a> Greeting<'a> {
         let name = if named { cursor.0 } else { b"" };
         // Some servers omit the zero at the end.
         let plugin = name.strip_suffix(b"\0").unwrap_or(name);
-        Ok(Self { version, capabilities, challenge, plugin })
+        Ok(Self { version, id, capabilities, challenge, plugin })
     }
 }
 
@@ -75,6 +78,7 @@ mod tests {
     fn a_greeting_is_read() {
         let greeting = Greeting::read(MARIADB).unwrap();
         assert_eq!(greeting.version, b"5.5.5-10.11.6-MariaDB");
+        assert_eq!(greeting.id, 7);
         assert_eq!(greeting.challenge, b"abcdefghijklmnopqrst");
         assert_eq!(greeting.plugin, b"mysql_native_password");
         assert!(greeting.capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF));

@@ -52,6 +52,8 @@ const CAPABILITIES: CapabilityFlags = CapabilityFlags::CLIENT_PROTOCOL_41
 pub(super) struct Login {
     pub(super) socket: Socket,
     pub(super) session: Session,
+    /// The server's number of this session.
+    pub(super) id: u32,
     pub(super) deprecate_eof: bool,
 }
 
@@ -67,7 +69,7 @@ pub(super) async fn log_in(
         return Err(server_error(&greeting));
     }
     let greeting = Greeting::read(&greeting)?;
-    let offered = greeting.capabilities;
+    let (offered, id) = (greeting.capabilities, greeting.id);
     let mut capabilities =
         (offered & requested_capabilities(connector)) | compression_flag(connector.compression, offered)?;
     let is_local = stream.socket.socket.is_local();
@@ -107,6 +109,7 @@ pub(super) async fn log_in(
             compression => Socket::Compressed(Box::new(compressed::Stream::new(socket, compression))),
         },
         session,
+        id,
         deprecate_eof: capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF),
     })
 }

@@ -15,6 +15,7 @@ pub use self::auth::NO_PASSWORD;
 use self::auth::{Authenticator, Channel};
 use super::fields::server_error;
 use crate::login_socket::LoginSocket;
+use crate::open_sessions::SessionKey;
 use crate::server_message::sanitize;
 use crate::socket::Socket;
 use crate::{Address, SessionOptions, WireError};
@@ -30,8 +31,32 @@ const HEADER: usize = 5;
 pub(super) struct Login {
     pub(super) socket: Socket,
     pub(super) session: Session,
+    /// What cancels a statement of this session.
+    pub(super) key: Option<SessionKey>,
     /// Unsolicited messages that the server sent after the login.
     pub(super) unsolicited: BytesMut,
+}
+
+/// Asks the server to cancel the statement of another session, and waits until the server has closed the connection. The
+/// request needs no login. It is encrypted as a login is, because it contains the session's secret.
+pub(super) async fn request_cancel(
+    socket: Socket,
+    options: &SessionOptions,
+    address: &Address,
+    (process, secret): (i32, i32),
+) -> Result<(), WireError> {
+    let mut stream = MessageStream(LoginSocket::new(socket, MESSAGES_MAX));
+    if let Some(tls) = options.tls_for(address) {
+        if stream.request_tls().await? {
+            stream = MessageStream(stream.0.encrypt(tls, address).await?.0);
+        } else if tls.is_required() {
+            return Err(no_tls_answer());
+        }
+    }
+    let mut request = BytesMut::new();
+    frontend::cancel_request(process, secret, &mut request);
+    stream.0.send(&request).await?;
+    stream.0.receive().await
 }
 
 /// Logs in on a socket that is connected to `address`. `allow_clear_text_password`: over any connection.
@@ -66,8 +91,8 @@ pub(super) async fn log_in(
     };
     stream.send_startup(options).await?;
     session.authentication = Some(stream.authenticate(&channel).await?.to_owned());
-    stream.read_settings(&mut session).await?;
-    Ok(Login { socket: stream.0.socket, session, unsolicited: stream.0.bytes })
+    let key = stream.read_settings(&mut session).await?;
+    Ok(Login { socket: stream.0.socket, session, key, unsolicited: stream.0.bytes })
 }
 
 fn no_tls_answer() -> WireError {
@@ -150,8 +175,9 @@ impl MessageStream {
         }
     }
 
-    /// Reads the server's settings until it is ready for a statement.
-    async fn read_settings(&mut self, session: &mut Session) -> Result<(), WireError> {
+    /// Reads the server's settings until it is ready for a statement. Returns what cancels a statement.
+    async fn read_settings(&mut self, session: &mut Session) -> Result<Option<SessionKey>, WireError> {
+        let mut key = None;
         loop {
             match self.read().await? {
                 Message::ParameterStatus(status) => {
@@ -160,8 +186,12 @@ impl MessageStream {
                             status.value().map(|text| sanitize(text.as_bytes())).unwrap_or_default();
                     }
                 }
-                Message::BackendKeyData(_) | Message::NoticeResponse(_) => {}
-                Message::ReadyForQuery(_) => return Ok(()),
+                Message::BackendKeyData(data) => {
+                    key =
+                        Some(SessionKey::Postgres { process: data.process_id(), secret: data.secret_key() });
+                }
+                Message::NoticeResponse(_) => {}
+                Message::ReadyForQuery(_) => return Ok(key),
                 _ => return Err(WireError::Protocol("an unknown message after the login".into())),
             }
         }
