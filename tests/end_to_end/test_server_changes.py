@@ -13,9 +13,10 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -43,7 +44,7 @@ tables = 1
 table_size = 100
 [load]
 connections = [1]
-duration = "300ms"
+duration = "500ms"
 warmup = "0s"
 [client]
 workers = 1
@@ -79,7 +80,8 @@ class Theirs:
             rights = server.query("SELECT Priv FROM mysql.global_priv WHERE User = 'dbdyno_admin'")
             access = json.loads(rights[0][0])["access"]
             server.query(
-                f"UPDATE mysql.global_priv SET Priv = JSON_SET(Priv, '$.access', {access}) WHERE User = 'dbdyno'"
+                "UPDATE mysql.global_priv SET Priv = "
+                f"JSON_SET(Priv, '$.access', {access}) WHERE User = 'dbdyno'"
             )
             server.query("FLUSH PRIVILEGES")
 
@@ -105,7 +107,7 @@ class Theirs:
         self.server.query("SELECT 1")
         return str(self.server.query(f"SELECT current_setting('{name}')")[0][0])
 
-    def state(self) -> object:
+    def state(self) -> Any:
         """Everything that a change may leave."""
         if self.product != "postgresql":
             rows = self.server.query("SHOW GLOBAL VARIABLES")
@@ -134,7 +136,9 @@ variables = {{ {name} = "{value}" }}
 """
         return text
 
-    def data(self, action: str, *, yes: bool = True, forget: bool = False) -> subprocess.CompletedProcess[str]:
+    def data(
+        self, action: str, *, yes: bool = True, forget: bool = False
+    ) -> subprocess.CompletedProcess[str]:
         """The command within this process, which saves its start."""
         streams = io.StringIO(), io.StringIO()
         with (
@@ -201,10 +205,21 @@ def killed(server: RemoteServer) -> StoredChanges:
     return stored
 
 
+def change(theirs: Theirs, run: str = "", **parts: str | None) -> StoredChanges:
+    """What a killed process has left that has set the variable of `CHANGE`; `parts` of the stored change."""
+    name, _, value = CHANGE[theirs.product]
+    server = theirs.remote({name: value}, run)
+    server.start()
+    stored = killed(server)
+    (one,) = stored.record.changes
+    stored.write(changes=(one.model_copy(update=parts),))
+    return stored
+
+
 ALL = pytest.mark.parametrize("theirs", CHANGE, indirect=True)
 MARIADB = pytest.mark.parametrize("theirs", ["mariadb"], indirect=True)
 
-# Variable -> the owner's value in SQL (None: the default), and that of the experiment. Some change others along.
+# Variable -> the owner's value in SQL (None: the default), and that of the experiment. Some change others.
 ROUND_TRIPS: Mapping[str, Mapping[str, tuple[str | None, object]]] = {
     "mysql": {
         "sql_mode": ("'ANSI,NO_BACKSLASH_ESCAPES'", ""),
@@ -266,6 +281,68 @@ ROUND_TRIPS: Mapping[str, Mapping[str, tuple[str | None, object]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("theirs", ["mariadb", "postgresql"], indirect=True)
+def test_a_killed_comparison_is_found_and_resumed(theirs: Theirs, results: Path, tmp_path: Path) -> None:
+    name, before, value = CHANGE[theirs.product]
+    at_first = theirs.state()
+    text = theirs.experiment(tmp_path, value, before)
+    comparing = Comparing(made(results / f"killed-{theirs.product}"), text)
+
+    def is_changed() -> bool:
+        """MariaDB: at the first instant at which it can be seen from outside; PostgreSQL: with its tables."""
+        tables = theirs.product == "mariadb" or theirs.server.query(
+            "SELECT 1 FROM pg_tables WHERE tablename ~ 'sbt'"
+        )
+        return bool(tables) and theirs.value(name) == value
+
+    kill(comparing, is_changed)
+    answer = theirs.data("list")
+    change = f"{name} is '{value}', was '{before}'"
+    assert (answer.returncode, change in answer.stdout) == (0, True)
+    assert f"of the run {comparing.newest().path}" in answer.stdout
+    if theirs.product == "mariadb":
+        # From another folder of results, without changes, and by another name of the server.
+        text = text.replace("set_global = true", "").replace("127.0.0.1", "localhost")
+        other = Comparing(made(results / "other"), text)
+        refused(other.run("--no-report"), 4, change, "dbdyno data restore --target mysql://dbdyno@localhost")
+        assert other.runs() == []
+    refused(theirs.data("drop"), 4, change, f"dbdyno data restore --target {theirs.url}")
+    assert theirs.value(name) == value
+    answer = comparing.run("--no-report", "--resume")
+    assert answer.returncode == 0, answer.stderr
+    assert f"{name} has its earlier value '{before}' again" in answer.stderr
+    assert (theirs.state(), stored_changes()) == (at_first, [])
+    theirs.data("drop")
+
+
+def made(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def kill(comparing: Comparing, is_changed: Callable[[], bool]) -> None:
+    """Start the command anew, and kill it and what it has started when `is_changed`."""
+    log = comparing.results / "killed.log"
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            comparing.command("--no-report"),
+            stdout=file,
+            stderr=file,
+            env=environment(),
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + 60.0
+    try:
+        while not is_changed():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
 @ALL
 def test_every_kind_of_value_gets_its_earlier_value_back(theirs: Theirs) -> None:
     """Each alone, by a normal end and by another process; and all together."""
@@ -301,7 +378,11 @@ def test_every_kind_of_value_gets_its_earlier_value_back(theirs: Theirs) -> None
         server.start()
         killed(server)
     assert theirs.data("restore").returncode == 0
-    if theirs.product != "postgresql":
+    if theirs.product == "postgresql":
+        # ALTER SYSTEM moves an entry to the end of the file.
+        assert sorted(theirs.state()[0].splitlines()) == sorted(before[0].splitlines())
+        assert theirs.state()[1] == before[1]
+    else:
         assert theirs.state() == before
         theirs.server.query("DROP TABLE dbdyno.stop_words")
         for name, (owners, _) in table.items():
@@ -321,3 +402,201 @@ def _sql(text: str) -> str:
     except ValueError:
         return "'" + text.replace("'", "''") + "'"
     return text
+
+
+@ALL
+def test_a_process_that_ends_between_two_steps(theirs: Theirs) -> None:
+    name, before, value = CHANGE[theirs.product]
+    earlier = f"'{before}'" if theirs.product == "postgresql" else before
+    # The value is stored, and not yet set. Nothing is to undo, so nothing is refused.
+    change(theirs, state="planned", after=None)
+    theirs.set(name, earlier)
+    with closing(theirs.remote({})) as server:
+        server.start()
+    assert (server.notes, stored_changes()) == ([f"{name} has its earlier value '{before}' already"], [])
+    # Set, and what the server has made of it is not stored.
+    change(theirs, state="planned", after=None)
+    answer = theirs.data("restore")
+    assert (answer.returncode, stored_changes(), theirs.value(name)) == (0, [], before)
+    # In force.
+    change(theirs)
+    with pytest.raises(ServerProblem, match=f"{name} is '{value}', was '{before}'") as caught:
+        theirs.remote({}).start()
+    fix = f"restore them: dbdyno data restore --target {theirs.url}"
+    assert (caught.value.exit_code, caught.value.fix) == (4, fix)
+    assert "needs your confirmation" in theirs.data("restore", yes=False).stderr
+    assert theirs.value(name) == value
+    answer = theirs.data("restore")
+    assert (answer.returncode, stored_changes(), theirs.value(name)) == (0, [], before)
+    # Restored, and the file is not yet removed.
+    change(theirs)
+    theirs.set(name, earlier)
+    answer = theirs.data("restore")
+    assert (answer.returncode, stored_changes(), theirs.value(name)) == (0, [], before)
+    assert "already" in answer.stderr
+    # The run that has made the change restores it itself.
+    change(theirs, run="/a/run")
+    with closing(theirs.remote({name: value}, run="/a/run")) as server:
+        server.start()
+        assert (server.notes, theirs.value(name)) == (
+            [f"{name} has its earlier value '{before}' again"],
+            value,
+        )
+    assert theirs.data("list").stdout == ""
+
+
+@ALL
+def test_a_value_that_somebody_has_set_since_stays(theirs: Theirs) -> None:
+    name, before, _ = CHANGE[theirs.product]
+    third, text = ("'5MB'", "5MB") if theirs.product == "postgresql" else ("444", "444")
+    for is_confirmed in (True, False):
+        stored = change(theirs)
+        if not is_confirmed:
+            (one,) = stored.record.changes
+            stored.write(changes=(one.model_copy(update={"state": "planned", "after": None}),))
+        theirs.set(name, third)
+        answer = theirs.data("restore")
+        told = f"{name} is '{text}'"
+        assert (answer.returncode, told in answer.stderr, theirs.value(name)) == (4, True, text)
+        assert f"It was '{before}' before" in answer.stderr
+        assert [len(one.record.changes) for one in stored_changes()] == [1]
+        answer = theirs.data("restore", forget=True)
+        assert (answer.returncode, stored_changes(), theirs.value(name)) == (0, [], text)
+        theirs.set(name, f"'{before}'" if theirs.product == "postgresql" else before)
+    # It was changed while the run that has set it went on.
+    server = theirs.remote({name: CHANGE[theirs.product][2]})
+    server.start()
+    theirs.set(name, third)
+    with pytest.raises(ServerProblem, match="somebody may have set it since"):
+        server.close()
+    theirs.set(name, f"'{before}'" if theirs.product == "postgresql" else before)
+    assert theirs.data("restore").returncode == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("theirs", ["mysql", "postgresql"], indirect=True)
+def test_kills_at_many_instants(theirs: Theirs, results: Path, tmp_path: Path) -> None:
+    """One run, killed again and again, later and later, and resumed until it is complete."""
+    value = CHANGE[theirs.product][2]
+    at_first = theirs.state()
+    comparing = Comparing(
+        made(results / f"often-{theirs.product}"), theirs.experiment(tmp_path, value, "4567kB")
+    )
+    if theirs.product == "mysql":
+        comparing.file.write_text(comparing.file.read_text().replace("4567kB", "444"))
+    found, resume = 0, list[str]()
+    for number in range(30):
+        began = time.monotonic()
+        process = subprocess.Popen(
+            comparing.command("--no-report", *resume),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment(),
+            start_new_session=True,
+        )
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(2.0 + 0.4 * number)
+            assert process.returncode == 0, f"after {time.monotonic() - began:.1f} s"
+            break
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        is_changed = theirs.state() != at_first
+        found += is_changed
+        # What differs from the owner's values is always stored.
+        assert stored_changes() or not is_changed
+        resume = ["--resume"] if comparing.runs() else []
+    assert found > 0
+    assert (process.returncode, theirs.state(), stored_changes()) == (0, at_first, [])
+    theirs.data("drop")
+
+
+@MARIADB
+def test_one_process_at_a_time_changes_a_server(theirs: Theirs) -> None:
+    name, before, value = CHANGE[theirs.product]
+    with closing(theirs.remote({name: value})) as server:
+        server.start()
+        for variables in ({}, {name: "444"}):
+            with pytest.raises(ServerProblem, match="changed for another measurement") as caught:
+                theirs.remote(variables).start()
+            assert caught.value.exit_code == 4
+        assert theirs.data("restore").returncode == theirs.data("restore", forget=True).returncode == 4
+        # Another group of the same variant.
+        server.start()
+        assert theirs.value(name) == value
+        (stored,) = stored_changes()
+        text = stored.path.read_text()
+        assert theirs.password not in text
+        assert (stored.path.stat().st_mode & 0o777, stored.path.parent.stat().st_mode & 0o777) == (
+            0o600,
+            0o700,
+        )
+    assert theirs.value(name) == before
+    assert list(stored.path.parent.iterdir()) == []
+
+
+@MARIADB
+def test_another_server_at_the_url_and_none(theirs: Theirs) -> None:
+    name, before, _ = CHANGE[theirs.product]
+    stored = change(theirs)
+    theirs.set(name, before)
+    stored.write(identity={**stored.record.identity, "datadir": "/another/"})
+    with closing(theirs.remote({})) as server:
+        server.start()
+    (note,) = server.notes
+    assert note.startswith(f"dbdyno has changed {name} on another server that had the URL {theirs.url}, by")
+    answer = theirs.data("restore")
+    assert (answer.returncode, note in answer.stderr, len(stored_changes())) == (0, True, 1)
+    with mock.patch.object(theirs, "url", "mysql://dbdyno@127.0.0.1:1/dbdyno"):
+        assert theirs.data("restore").returncode == 3
+        stored.write(url=theirs.url)
+        answer = theirs.data("restore")
+        assert answer.returncode == 4
+        assert f"{name} was '{before}' (SET GLOBAL {name} = {before})" in answer.stderr
+        answer = theirs.data("restore", forget=True)
+        assert (answer.returncode, answer.stderr, stored_changes()) == (0, f"forgotten: {name}\n", [])
+
+
+@MARIADB
+def test_what_is_stored_first_must_be_stored(theirs: Theirs, tmp_path: Path) -> None:
+    name, before, value = CHANGE[theirs.product]
+    (tmp_path / "file").write_text("")
+    with (
+        mock.patch.dict(os.environ, {"XDG_STATE_HOME": str(tmp_path / "file")}),
+        pytest.raises(ServerProblem, match="stores what it changes on servers: Not a directory"),
+    ):
+        theirs.remote({name: value}).start()
+    assert theirs.value(name) == before
+    folder = tmp_path / "dbdyno" / "server-changes"
+    folder.mkdir(parents=True)
+    (folder / "broken.json").write_text("{}")
+    with (
+        mock.patch.dict(os.environ, {"XDG_STATE_HOME": str(tmp_path)}),
+        pytest.raises(
+            ServerProblem, match="json, which says what dbdyno has changed on a server, is invalid"
+        ),
+    ):
+        theirs.remote({}).start()
+    with pytest.raises(ServerProblem, match="may contain a password"):
+        theirs.remote({"report_password": "x"}).start()
+
+
+def test_a_restart_of_the_server_ends_its_changes(workspace: Workspace) -> None:
+    spec = ServerSpec(
+        product="mariadb",
+        variables={"innodb_buffer_pool_size": "64M", "innodb_io_capacity": 260},
+    )
+    with closing(LocalServer(Variant(name="restarted", server=spec), workspace, None)) as server:
+        server.start()
+        theirs = Theirs("mariadb", server)
+        theirs.set("innodb_io_capacity", "250")
+        stored = change(theirs)
+        server.stop(clean=True)
+        server.start()
+        theirs = Theirs("mariadb", server)
+        # The start was a second ago, or less; the tolerance is that of clocks.
+        stored.write(started_unix_s=(stored.record.started_unix_s or 0) - 10, connection=10_000)
+        answer = theirs.data("restore")
+        assert (answer.returncode, stored_changes(), theirs.value("innodb_io_capacity")) == (0, [], "260")
+        assert (
+            "the server has restarted since, so '260' is from its configuration, and stays" in answer.stderr
+        )

@@ -45,7 +45,7 @@ class _Stored(BaseModel):
 class Change(_Stored):
     """One change on a server."""
 
-    # What was changed: a variable of the whole server.
+    # What was changed: a variable of the whole server. Changes of other kinds are stored here too.
     kind: Literal["variable"] = "variable"
     name: str
     # The earlier value as text. None: NULL, or PostgreSQL's postgresql.auto.conf did not set the variable.
