@@ -158,10 +158,10 @@ class StoredChanges:
 
     def read_again(self) -> bool:
         """Read the record as it is stored now; False if nothing is stored. Raises ServerProblem."""
-        found = _read(self.path)
-        if found is not None:
-            self.record = found.record
-        return found is not None
+        stored = _read(self.path)
+        if stored is not None:
+            self.record = stored.record
+        return stored is not None
 
     def write(self, **parts: object) -> None:
         """Store the record with these new parts. Raises ServerProblem."""
@@ -199,8 +199,7 @@ def stored_changes() -> list[StoredChanges]:
         return []
     with _errors(folder):
         paths = sorted(folder.glob("*.json"))
-    found = (_read(path) for path in paths)
-    return [one for one in found if one is not None]
+    return [one for one in map(_read, paths) if one is not None]
 
 
 def has_left_changes(run: str) -> bool:

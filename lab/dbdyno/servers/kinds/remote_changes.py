@@ -4,7 +4,7 @@ A change is stored before it is made (`servers.changes`). Whoever undoes it comp
 
     the earlier value               nothing is to do
     the value that dbdyno has set   the earlier value is set again
-    any other value                 somebody has set it since: it stays, and the user decides
+    any other value                 another user has set it since: it stays, and the user decides
 """
 
 from __future__ import annotations
@@ -230,26 +230,26 @@ class RemoteChanges:
                 raise ServerProblem("its value may contain a password, which dbdyno does not store")
             self._variables.require_changeable(self._admin, name)
             now = self._variables.read(self._admin, name)
-            wanted = self._variables.requested(name, value, now)
-            expected = self._variables.predict(self._admin, name, wanted)
+            setting = self._variables.requested(name, value, now)
+            expected = self._variables.predict(self._admin, name, setting)
             undo = self._variables.instruction(name, now)
-            return Change(name=name, before=now.text, expected=expected, undo=undo), wanted
+            return Change(name=name, before=now.text, expected=expected, undo=undo), setting
 
     def _make(self, stored: StoredChanges, plans: Sequence[tuple[Change, Setting]]) -> None:
         record = stored.record
-        for change, wanted in plans:
+        for change, setting in plans:
             with self._explaining(change.name):
-                self._variables.write(self._admin, change.name, wanted)
+                self._variables.write(self._admin, change.name, setting)
         with self._explaining(", ".join(change.name for change in record.changes)):
             self._variables.apply(self._admin)
-        made = [
+        changes = [
             change.model_copy(
                 update={"after": self._variables.read(self._admin, change.name).text, "state": "made"}
             )
             for change in record.changes
         ]
-        made += self._side_effects(record)
-        stored.write(changes=tuple(made), others={})
+        changes += self._side_effects(record)
+        stored.write(changes=tuple(changes), others={})
 
     def _side_effects(self, record: Record) -> list[Change]:
         """The variables that the server has changed along with those of the record."""
@@ -332,7 +332,7 @@ class RemoteChanges:
         return notes, problems
 
     def _classify(self, record: Record) -> tuple[list[Change], dict[str, ServerProblem], list[str]]:
-        """The changes to undo; problems of those whose value somebody else has set; and messages about the
+        """The changes to undo; problems of those whose value another user has set; and messages about the
         rest, of which nothing is left.
         """
         describe, has_restarted = self._variables.describe, self._has_restarted(record)
@@ -416,7 +416,7 @@ class RemoteChanges:
         did = "was about to set" if change.state == "planned" else "has set"
         return ServerProblem(
             f"{change.name} is {describe(current)}; dbdyno {did} {change.after or change.expected!r}, "
-            f"so somebody may have set it since. It was {describe(change.before)} before",
+            f"so another user may have set it since. It was {describe(change.before)} before",
             f"to keep the value: {self.restore_command} --forget; for the earlier value: {change.undo}",
             exit_code=4,
         )
