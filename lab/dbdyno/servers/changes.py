@@ -128,7 +128,7 @@ def directory() -> Path:
 
 
 class StoredChanges:
-    """The stored changes on one server. Whoever makes or undoes them locks them first."""
+    """The stored changes on one server, to be locked before they are made or undone."""
 
     def __init__(self, path: Path, record: Record) -> None:
         self.path, self.record = path, record

@@ -1,6 +1,6 @@
 """Makes changes on a remote server and undoes them, and finds those that a process has left there.
 
-A change is stored before it is made (`servers.changes`). Whoever undoes it compares the current value first:
+A change is stored before it is made (`servers.changes`). Before it is undone, the current value is compared:
 
     the earlier value               nothing is to do
     the value that dbdyno has set   the earlier value is set again
