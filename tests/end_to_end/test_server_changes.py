@@ -293,14 +293,15 @@ def test_a_killed_comparison_is_found_and_resumed(theirs: Theirs, results: Path,
     text = theirs.experiment(tmp_path, value, before)
     comparing = Comparing(made(results / f"killed-{theirs.product}"), text)
 
-    def is_changed() -> bool:
-        """MariaDB: at the first instant at which it can be seen from outside; PostgreSQL: with its tables."""
-        tables = theirs.product == "mariadb" or theirs.server.query(
-            "SELECT 1 FROM pg_tables WHERE tablename ~ 'sbt'"
-        )
+    def in_trial() -> bool:
+        tables = theirs.server.query("SELECT 1 FROM information_schema.tables WHERE table_name = 'sbtest1'")
         return bool(tables) and theirs.value(name) == value
 
-    kill(comparing, is_changed)
+    if theirs.product == "mariadb":
+        # At the first instant at which it can be seen from outside.
+        end(comparing, lambda: theirs.value(name) == value, signal.SIGKILL)
+    else:
+        end(comparing, in_trial, signal.SIGKILL)
     answer = theirs.data("list")
     change = f"{name} is '{value}', was '{before}'"
     assert (answer.returncode, change in answer.stdout) == (0, True)
@@ -313,9 +314,15 @@ def test_a_killed_comparison_is_found_and_resumed(theirs: Theirs, results: Path,
         assert other.runs() == []
     refused(theirs.data("drop"), 4, change, f"dbdyno data restore --target {theirs.url}")
     assert theirs.value(name) == value
-    answer = comparing.run("--no-report", "--resume")
-    assert answer.returncode == 0, answer.stderr
-    assert f"{name} has its earlier value '{before}' again" in answer.stderr
+    again = f"{name} has its earlier value '{before}' again"
+    if theirs.product == "mariadb":
+        # Ctrl-C in the resumed run.
+        code = end(comparing, in_trial, signal.SIGINT, "--resume")
+        assert code == 130, (comparing.results / "ended.log").read_text()
+        assert again in (comparing.results / "ended.log").read_text()
+    else:
+        answer = comparing.run("--no-report", "--resume")
+        assert (answer.returncode, again in answer.stderr) == (0, True), answer.stderr
     assert (theirs.state(), stored_changes()) == (at_first, [])
     theirs.data("drop")
 
@@ -325,27 +332,31 @@ def made(folder: Path) -> Path:
     return folder
 
 
-def kill(comparing: Comparing, is_changed: Callable[[], bool]) -> None:
-    """Start the command anew, and kill it and what it has started when `is_changed`."""
-    log = comparing.results / "killed.log"
+def end(comparing: Comparing, is_due: Callable[[], object], number: signal.Signals, *arguments: str) -> int:
+    """Start the command, and end it by a signal when it `is_due`. Returns its exit code.
+
+    SIGKILL goes to what it has started too, so that nothing of it writes later.
+    """
+    log = comparing.results / "ended.log"
     with log.open("w") as file:
+        command = comparing.command("--no-report", *arguments)
         process = subprocess.Popen(
-            comparing.command("--no-report"),
-            stdout=file,
-            stderr=file,
-            env=environment(),
-            start_new_session=True,
+            command, stdout=file, stderr=file, env=environment(), start_new_session=True
         )
     deadline = time.monotonic() + 60.0
     try:
-        while not is_changed():
+        while not is_due():
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline
             time.sleep(0.001)
+        if number != signal.SIGKILL:
+            process.send_signal(number)
+            return process.wait(60.0)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+    return process.returncode
 
 
 @ALL

@@ -280,16 +280,20 @@ class RemoteChanges:
     # --- undoing
 
     def undo(self) -> list[ServerProblem]:
-        """Undo the changes that this object has made. Returns the failures, once; they stay stored."""
-        stored, self._own = self._own, None
+        """Undo the changes that this object has made. Returns the failures, once; they stay stored.
+
+        If Ctrl-C interrupts it, the next call goes on.
+        """
+        stored = self._own
         if stored is None:
             return []
         try:
-            return self._undo(stored)[1]
+            problems = self._undo(stored)[1]
         except ServerProblem as problem:
-            return [problem]
-        finally:
-            stored.release()
+            problems = [problem]
+        self._own = None
+        stored.release()
+        return problems
 
     def forget_own(self) -> None:
         """The server has lost the changes of this object, because it has stopped."""
