@@ -27,8 +27,11 @@ def print_changes(server: RemoteServer) -> bool:
     of_this, of_others = server.changes.left()
     for stored in of_this:
         _print(server, stored)
-    if of_this:
-        print(f"to restore the earlier values: {server.changes.restore_command}", file=sys.stderr)
+        if stored.acquire():
+            stored.release()
+            print(f"to restore the earlier values: {server.changes.restore_command}", file=sys.stderr)
+        else:
+            print("a measurement in progress uses these values and will restore them", file=sys.stderr)
     print_notes(server.changes.another_server(stored) for stored in of_others)
     return bool(of_this)
 

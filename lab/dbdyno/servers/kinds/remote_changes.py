@@ -177,9 +177,11 @@ class RemoteChanges:
         )
 
     def _is_undone(self, stored: StoredChanges) -> bool:
-        """Whether every variable has its earlier value, so that only the file is to be removed."""
+        """Whether nothing is left to undo, so that only the file is to be removed."""
         with suppress(ServerProblem):
             changes = stored.record.changes
+            if self._has_restarted(stored.record):
+                return True
             return all(self._variables.read(self._admin, one.name).text == one.before for one in changes)
         return False
 
