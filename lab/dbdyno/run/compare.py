@@ -158,7 +158,8 @@ class _Comparison:
             if self._todo:
                 data.require_space(titles, count_slots(experiment))
             # An attempt that was killed after the last trial may have left changes on servers.
-            if self._todo or has_left_changes(workspace.run):
+            is_remote = not all(variant.server.is_private for variant in experiment.variants)
+            if self._todo or (is_remote and has_left_changes(workspace.run)):
                 verify_settings(coordinator, workspace)
             slots = stack.enter_context(contextlib.closing(make_slots(experiment, workspace)))
             opened: dict[tuple[str, ...], Server] = {}
