@@ -34,6 +34,8 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # Test processes run at the same time, so each has locks of its own.
 _RUNTIME = tempfile.TemporaryDirectory(prefix="dbdyno-test-runtime-")
 os.environ["XDG_RUNTIME_DIR"] = _RUNTIME.name
+# No test finds what others have left on servers.
+os.environ["XDG_STATE_HOME"] = f"{_RUNTIME.name}/state"
 # No version that somebody has installed here changes what a test starts.
 os.environ["DBDYNO_SERVERS"] = f"{_RUNTIME.name}/servers"
 

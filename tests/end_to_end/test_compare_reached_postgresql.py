@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.end_to_end.comparing import Comparing, refused
+from tests.end_to_end.comparing import Comparing, refused, wait_until
 
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.servers.kinds.local import LocalServer
@@ -69,6 +69,7 @@ def pair(workspace: Workspace) -> Iterator[Pair]:
             server.query("ALTER SYSTEM SET work_mem = '3MB'")
             server.query("SELECT pg_reload_conf()")
             servers.append(server)
+        wait_until(lambda: all(s.variables()["work_mem"] == "3MB" for s in servers), "all are reloaded")
         yield servers[0], servers[1]
 
 

@@ -10,6 +10,7 @@ from tests.end_to_end.mysql_server import MySQLServer
 
 from dbdyno.experiment.model import ServerSpec
 from dbdyno.servers import open_remote
+from dbdyno.servers.changes import stored_changes
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.kinds.remote import Password, RemoteServer
 from dbdyno.servers.server import ServerProblem
@@ -106,6 +107,10 @@ def test_a_variable_that_cannot_be_set_back_is_told_with_its_value_and_the_state
         mysql.sql("DROP USER lent@'%'")
         for name, value in was.items():
             mysql.sql(f"SET GLOBAL {name} = {value}")
+    # The earlier values stay stored.
+    (stored,) = stored_changes()
+    assert {change.name: change.before for change in stored.record.changes} == was
+    stored.remove()
     told = caught.value.text + caught.value.fix
     assert caught.value.exit_code == 4
     assert told.startswith("theirs: lock_wait_timeout was ")

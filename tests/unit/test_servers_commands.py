@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import psutil
@@ -21,6 +22,8 @@ from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.user_commands import RunningCommand
 from dbdyno.servers.workspace import Workspace
 
+# A server that dbdyno does not start has no folder.
+WORKSPACE = cast(Workspace, SimpleNamespace(run=""))
 # Far above what anything here takes, on a busy machine too.
 TIME_LIMIT_S = 60.0
 
@@ -148,7 +151,7 @@ def test_a_command_gets_only_the_listed_environment(monkeypatch: pytest.MonkeyPa
         load=Load(connections=(1,), duration_s=1.0),
         variants=(Variant(name="own", server=own), Variant(name="other", server=other)),
     )
-    server = open_server(experiment.variants[0], cast(Workspace, None), None, experiment.secrets())
+    server = open_server(experiment.variants[0], WORKSPACE, None, experiment.secrets())
     seen = {name for name, value in server.process().items() if value == 4711}
     assert seen == set(passed)
 
@@ -164,7 +167,7 @@ def test_a_server_that_does_not_answer_after_its_start_command_has_a_limit(
         url = f"mysql://u@127.0.0.1:{port}/d"
         spec = ServerSpec(kind="command", url=url, start=("true",), stop=("true",), start_timeout_s=4.0)
         reports: list[str] = []
-        server = open_server(Variant(name="a", server=spec), cast(Workspace, None), None, ())
+        server = open_server(Variant(name="a", server=spec), WORKSPACE, None, ())
         with (
             waiting.reported_by(reports.append),
             pytest.raises(ServerProblem, match=r"a: .* the server did not answer within 4 s") as caught,

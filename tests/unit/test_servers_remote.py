@@ -7,17 +7,15 @@ import os
 import socket
 import time
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import jsonschema
 import pytest
 
 from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.servers.admin import connection, mysql
-from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.admin.mysql import MySQLAdmin
 from dbdyno.servers.kinds.remote import Password, RemoteServer, read_password
-from dbdyno.servers.kinds.remote_protocol import RemotePostgreSQL
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.url import Target, parse_url
 
@@ -139,38 +137,6 @@ def test_the_password_comes_from_the_file_then_the_environment_then_the_user(tmp
 def test_a_password_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ServerProblem, match=r"password file '.*gone' cannot be read: No such file"):
         read_password(tmp_path / "gone", None, {})
-
-
-class Asked:
-    """A PostgreSQL whose account may set variables and not have the files read again."""
-
-    def __init__(self, before: str) -> None:
-        self.before = before
-        self.said: list[str] = []
-
-    def query(self, sql: str) -> list[tuple[Any, ...]]:
-        self.said.append(sql)
-        if "pg_reload_conf" in sql:
-            raise ServerProblem("permission denied for function pg_reload_conf")
-        if "pg_file_settings" in sql:
-            return [(self.before,)] if self.before else []
-        return [("user",)]
-
-
-@pytest.mark.parametrize(
-    ("before", "back"), [("", "RESET work_mem"), ("5MB", "SET work_mem = '5MB'")], ids=["not set", "set"]
-)
-def test_a_setting_that_postgresql_wrote_down_and_did_not_read_is_taken_back(before: str, back: str) -> None:
-    asked = Asked(before)
-    with pytest.raises(ServerProblem, match="permission denied for function pg_reload_conf"):
-        RemotePostgreSQL().change(cast(AdminConnection, asked), "work_mem", "7MB")
-    assert [sql for sql in asked.said if "ALTER" in sql] == [
-        "ALTER SYSTEM SET work_mem = '7MB'",
-        f"ALTER SYSTEM {back}",
-    ]
-    assert (
-        RemotePostgreSQL().revert_sql("work_mem", before) == f"ALTER SYSTEM {back}; SELECT pg_reload_conf()"
-    )
 
 
 def test_a_server_that_accepts_and_says_nothing_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ COMMANDS = {
     "servers": "List, install or remove versions of servers.",
     "fleet": "Start, stop or check the hosts of several load generators.",
     "probe": "Say what a server that speaks a protocol can do.",
-    "data": "List or drop the tables that dbdyno has left on a server.",
+    "data": "List and remove what dbdyno has left on a server.",
     "report": "Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG.",
     "read": "Read results, scripts and pages of others; name mistakes.",
     "list": "List stored runs with their verdicts, the newest first.",

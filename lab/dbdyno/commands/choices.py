@@ -48,10 +48,11 @@ class Undecided(StrEnum):
 
 
 class Action(StrEnum):
-    """What `dbdyno data` does with the tables."""
+    """What `dbdyno data` does."""
 
     LIST = "list"
     DROP = "drop"
+    RESTORE = "restore"
 
 
 class FleetAction(StrEnum):

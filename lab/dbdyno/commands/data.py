@@ -1,6 +1,6 @@
-"""`dbdyno data list|drop --target URL`: the tables that dbdyno has created on a server and not dropped.
+"""`dbdyno data list|drop|restore --target URL`: what dbdyno has created or changed on a server and left.
 
-`dbdyno run --keep-data` leaves them, and so does a process that was killed.
+`dbdyno run --keep-data` leaves tables, and a process that was killed leaves tables and changed settings.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 from dbdyno.commands.choices import Action
+from dbdyno.commands.data_changes import confirm, print_changes, print_notes, restore_changes
 from dbdyno.commands.sharing import only_measurement
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.marked_tables import Table, drop, marked_tables
@@ -19,16 +20,36 @@ from dbdyno.servers.kinds.remote import RemoteServer, read_password
 from dbdyno.servers.url import Target, parse_url
 
 
-def data(action: Action, target: str, password_file: Path | None, *, yes: bool, share: bool) -> None:
-    """List the tables that dbdyno has left on a server, and drop them on request. Raises Problem."""
+def data(
+    action: Action,
+    target: str,
+    password_file: Path | None,
+    *,
+    yes: bool,
+    share: bool,
+    forget: bool = False,
+) -> None:
+    """List what dbdyno has left on a server, drop the tables, or restore the settings. Raises Problem."""
+    if forget and action is not Action.RESTORE:
+        raise Problem("--forget belongs to dbdyno data restore", "Leave it out")
     where = parse_url(target)
     prompt = f"Password of {where.user} on {where.host}: "
     secret = read_password(password_file, (lambda: getpass.getpass(prompt)) if sys.stdin.isatty() else None)
     with closing(RemoteServer(where, secret)) as server:
-        server.start()
+        if action is Action.RESTORE:
+            restore_changes(server, where, yes=yes, forget=forget, share=share)
+            return
+        if action is Action.LIST:
+            server.connect()
+            has_changes = print_changes(server)
+        else:
+            server.start()
+            print_notes(server.notes)
+            has_changes = False
         tables = marked_tables(server, everywhere=True)
-        if not tables:
+        if not tables and not has_changes:
             print(f"no table in {_place(where)} was created by dbdyno", file=sys.stderr)
+        if not tables:
             return
         _print(tables)
         if action is Action.DROP and (tables := _droppable(tables, where)):
@@ -61,15 +82,8 @@ def _droppable(tables: Sequence[Table], where: Target) -> list[Table]:
 
 def _confirm(tables: Sequence[Table], where: Target, *, yes: bool) -> None:
     """Raise Problem unless the user agrees."""
-    if yes:
-        return
     tables_text = "this table" if len(tables) == 1 else f"these {len(tables)} tables"
-    fix = "Nothing was changed. Repeat the command with --yes to drop them"
-    if not sys.stdin.isatty():
-        raise Problem(f"dropping {tables_text} needs your confirmation, and there is no terminal", fix)
-    print(f"Drop {tables_text} in {_place(where)}? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Problem("no table was dropped, because you did not answer y")
+    confirm(f"dropping {tables_text}", f"Drop {tables_text} in {_place(where)}?", yes=yes)
 
 
 def _drop(server: RemoteServer, tables: Sequence[Table]) -> None:

@@ -73,6 +73,8 @@ def _run_on_target(
     with open_engine(experiment) as engine, measuring, closing(RemoteServer(where, secret)) as server:
         # Start it before creating the run, so that an unreachable server leaves no empty run.
         server.start()
+        for note in server.notes:
+            announce(note)
         stored = Run.create(results, experiment, source.encode(), None, environment(engine.version()))
         with _handle_early_end(stored), interruptible("dropping the tables"):
             end = sweep(experiment, stored, server, _PointTable(stored).listen, engine, keep_data=keep_data)

@@ -39,6 +39,7 @@ from dbdyno.run.repeating import may_repeat, plan_repeat, plan_repeats
 from dbdyno.run.starting import GroupServers, count_slots, make_slots, verify_settings
 from dbdyno.run.step_times import StepTimes
 from dbdyno.run.stopping import Limits, Stopping
+from dbdyno.servers.changes import has_left_changes
 from dbdyno.servers.server import Server
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run, StoreProblem
@@ -141,6 +142,7 @@ class _Comparison:
         coordinator.require(Moment.DESIGN, Context(experiment))
         with contextlib.ExitStack() as stack:
             workspace = stack.enter_context(contextlib.closing(Workspace.open(self._run.path.parent.parent)))
+            workspace.run = str(self._run.path.resolve())
             evidence = {"filesystem": workspace.filesystem}
             coordinator.keep([Finding("P19", "warn", warning, evidence) for warning in workspace.warnings])
             # A repeated block has every workload.
@@ -155,6 +157,9 @@ class _Comparison:
             self._announce(titles, data.rows_missing(titles), len(warmup_trials), len(pilots))
             if self._todo:
                 data.require_space(titles, count_slots(experiment))
+            # An attempt that was killed after the last trial may have left changes on servers.
+            is_remote = not all(variant.server.is_private for variant in experiment.variants)
+            if self._todo or (is_remote and has_left_changes(workspace.run)):
                 verify_settings(coordinator, workspace)
             slots = stack.enter_context(contextlib.closing(make_slots(experiment, workspace)))
             opened: dict[tuple[str, ...], Server] = {}

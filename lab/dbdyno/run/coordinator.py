@@ -158,6 +158,8 @@ class Coordinator:
             if variant.server.is_private:
                 server.restore()
             server.start()
+            for note in server.notes:
+                self.step(f"{variant.name}: {note}")
             description = server.describe()
             context = Context(
                 self.experiment,

@@ -147,6 +147,8 @@ class Server(ABC):
     private: ClassVar[bool] = False
     # Environment variables that hold passwords; the user's commands run without them.
     secrets: Collection[str] = ()
+    # Messages of the last start for the user.
+    notes: Sequence[str] = ()
 
     @abstractmethod
     def restore(self) -> None:

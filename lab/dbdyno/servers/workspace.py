@@ -99,6 +99,8 @@ class Workspace:
     # Warnings about this directory for the report, such as that it is in memory.
     warnings: tuple[str, ...]
     filesystem: str
+    # The folder of the run whose servers these are; empty without a run.
+    run: str = ""
     _locks: dict[Path, Lock] = field(default_factory=dict)
 
     @classmethod

@@ -143,6 +143,10 @@ class AdminConnection(ABC):
                     raise (ServerProblem if is_lost else StatementRefused)(
                         f"the server refused {shorten_statement(sql)!r}: {text} (error {code})", exit_code=4
                     ) from error
+            except BaseException:
+                # After Ctrl-C the next statement would get the answer to this one.
+                self.close()
+                raise
             else:
                 self._connect_timeout_s = CONNECT_TIMEOUT_S
                 if self._is_silent:

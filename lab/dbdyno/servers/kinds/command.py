@@ -28,8 +28,10 @@ _NAME_VALUE = re.compile(r"\s*([^\s=:]+)\s*[=:\s]\s*(.*?)\s*")
 class CommandServer(RemoteServer):
     """A remote server that the user's commands start, stop and restore."""
 
-    def __init__(self, target: Target, password: Password, name: str, spec: ServerSpec) -> None:
-        super().__init__(target, password, name, spec)
+    def __init__(
+        self, target: Target, password: Password, name: str, spec: ServerSpec, run: str = ""
+    ) -> None:
+        super().__init__(target, password, name, spec, run)
         self._commands = spec
         # Whether the `start` command has run, and `stop` has not run since.
         self._is_started = False
@@ -81,6 +83,7 @@ class CommandServer(RemoteServer):
                 if not self._protocol.survives_restart:
                     # The server loses the changed values when it stops, so they need not be restored.
                     problems.clear()
+                    self.changes.forget_own()
             except ServerProblem as problem:
                 problems.append(problem)
         if len(problems) > 1:

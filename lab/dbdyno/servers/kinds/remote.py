@@ -16,6 +16,7 @@ from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.finding import FreeForm
 from dbdyno.servers.admin.answers import UnexpectedAnswer
 from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure
+from dbdyno.servers.kinds.remote_changes import RemoteChanges
 from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
 from dbdyno.servers.products.configuration import normalize_name
 from dbdyno.servers.products.product import Product
@@ -114,73 +115,51 @@ class RemoteServer(Server):
     """A server that ran before dbdyno connected and keeps running."""
 
     def __init__(
-        self, target: Target, password: Password, name: str = "", spec: ServerSpec | None = None
+        self,
+        target: Target,
+        password: Password,
+        name: str = "",
+        spec: ServerSpec | None = None,
+        run: str = "",
     ) -> None:
+        """`run` is the folder of the run for which dbdyno changes settings of the server."""
         self.variant = name or str(target)
         self._target = target
         self._password = password
         self._spec = spec or ServerSpec(kind="remote", url=str(target))
         self._protocol = PROTOCOLS[target.protocol]
         self._admin = self._protocol.admin(target, password.text)
-        # The variables that dbdyno has changed, with their former values.
-        self._changed: dict[str, str] = {}
+        self.changes = RemoteChanges(self._admin, target, self._identity, self.variant, run)
         # See `Description.unreported`.
         self._unreported: dict[str, str] = {}
 
     @classmethod
-    def from_variant(cls, variant: Variant, _workspace: Workspace, _snapshot: Snapshot | None) -> Self:
+    def from_variant(cls, variant: Variant, workspace: Workspace, _snapshot: Snapshot | None) -> Self:
         """The server of a variant. A remote server uses no snapshot. Raises ServerProblem."""
-        return cls(variant_target(variant), variant_password(variant), variant.name, variant.server)
+        target, password = variant_target(variant), variant_password(variant)
+        return cls(target, password, variant.name, variant.server, workspace.run)
 
     def restore(self) -> None:
         """Does nothing: a remote server keeps its data."""
 
-    def start(self) -> None:
-        """Connect, and set the variables in `set_global`. Raises ServerProblem; exit code 3 means that no
-        server answers.
-        """
+    def connect(self) -> None:
+        """Connect, for reading. Raises ServerProblem; exit code 3 means that no server answers."""
         try:
             self._admin.open()
         except ConnectFailure as failure:
             raise self._protocol.explain_failure(
                 self._target, failure.code, failure.text, with_password=self._password.description()
             ) from failure
+
+    def start(self) -> None:
+        """Connect, and set the variables in `set_global`.
+
+        Raises ServerProblem, also if an earlier process has not restored variables of this server.
+        """
+        self.connect()
+        self.notes = self.changes.require_undone()
         if self._spec.set_global:
-            self._set_variables()
-
-    def _set_variables(self) -> None:
-        for option, value in self._spec.variables.items():
-            name = normalize_name(option)
-            if name in self._changed:
-                continue
-            try:
-                self._changed[name] = self._protocol.change(self._admin, name, value)
-            except ServerProblem as problem:
-                raise ServerProblem(
-                    f"{self.variant}: {name} could not be set on the server: {problem.text}",
-                    problem.fix
-                    or "grant the account the privilege (MariaDB: SUPER, MySQL: SYSTEM_VARIABLES_ADMIN, "
-                    "PostgreSQL: ALTER SYSTEM), or set the variable yourself and omit set_global",
-                    problem.exit_code,
-                ) from problem
-
-    def _restore_variables(self) -> list[ServerProblem]:
-        """Restore every changed variable; returns a problem for each that failed."""
-        problems: list[ServerProblem] = []
-        while self._changed:
-            name, before = self._changed.popitem()
-            try:
-                self._protocol.revert(self._admin, name, before)
-            except ServerProblem as problem:
-                former = repr(before) if before else "not set"
-                problems.append(
-                    ServerProblem(
-                        f"{name} was {former}, and dbdyno could not restore it: {problem.text}",
-                        f"set it yourself: {self._protocol.revert_sql(name, before)}",
-                        exit_code=4,
-                    )
-                )
-        return problems
+            self.changes.make(self._spec.variables)
 
     def finish_background_work(self, tables: Sequence[str]) -> None:
         """Vacuum and analyse the tables, if the product needs this."""
@@ -192,7 +171,7 @@ class RemoteServer(Server):
         If variables could not be restored, raises ServerProblem with the old value of each and the statement
         that restores it.
         """
-        problems = self._restore_variables()
+        problems = self.changes.undo()
         self._admin.close()
         if problems:
             raise combine_problems(problems, self.variant)
@@ -268,6 +247,9 @@ class RemoteServer(Server):
                 name: why for name, why in self._unreported.items() if name not in ("origins", "build")
             },
         )
+
+    def _identity(self) -> Mapping[str, Any]:
+        return self._protocol.identity(self._admin, self.variables())
 
     def _host(self, variables: Mapping[str, str]) -> FreeForm:
         return self._ask("host", lambda admin: self._protocol.host(admin, variables), {})

@@ -20,7 +20,6 @@ from dbdyno.servers.admin.mysql import connector as mysql_connector
 from dbdyno.servers.admin.postgresql import PostgreSQLAdmin
 from dbdyno.servers.admin.postgresql import connector as postgresql_connector
 from dbdyno.servers.admin.secure_connection import CR_AUTH_PLUGIN_CANNOT_LOAD, CR_SSL_CONNECTION_ERROR
-from dbdyno.servers.products.configuration import Value, format_value
 from dbdyno.servers.products.mariadb import MariaDB
 from dbdyno.servers.products.mysql import MySQL
 from dbdyno.servers.products.postgresql import PostgreSQL
@@ -47,12 +46,6 @@ _MYSQL_HOST = ("hostname", "version_compile_os", "version_compile_machine")
 
 # MySQL counts its uptime in whole seconds.
 _UPTIME_STEP_S = 1.1
-
-_LOAD_TIME = "SELECT pg_conf_load_time()"
-# Maximum seconds until a reload of the configuration is complete.
-RELOAD_S_MAX = 10.0
-
-_SIZE = re.compile(r"([0-9]+)([KMGTPE])")
 
 
 # Why a connection failed, and the fix. {user} and {database} are plain names; {user_sql} and
@@ -88,8 +81,6 @@ _FAILURES = {
     ),
     "refused": ("{where} refuses the connection: {text}", "look at the server's log for the reason"),
 }
-# The variable can be set only when the server starts.
-_READ_ONLY = 1238
 # Keys of `_FAILURES` by error number of the MySQL protocol.
 _MYSQL_FAILURES = {
     1045: "login",
@@ -117,7 +108,7 @@ _POSTGRESQL_FAILURES = (
 class RemoteProtocol(ABC):
     """The operations of dbdyno on a remote server in one protocol."""
 
-    # Whether a variable that `change` sets keeps its value when the server restarts.
+    # Whether a variable that dbdyno sets keeps its value when the server restarts.
     survives_restart: ClassVar[bool]
     # The character that quotes the name of a database or user.
     quote_character: ClassVar[str]
@@ -170,20 +161,6 @@ class RemoteProtocol(ABC):
     @abstractmethod
     def finish_background_work(self, admin: AdminConnection, tables: Sequence[str]) -> None:
         """Finish background work on freshly loaded tables. `tables` are their names as in SQL."""
-
-    @abstractmethod
-    def change(self, admin: AdminConnection, name: str, value: Value) -> str:
-        """Set a variable for the whole server, and return the value that `revert` needs. Raises
-        ServerProblem.
-        """
-
-    @abstractmethod
-    def revert(self, admin: AdminConnection, name: str, before: str) -> None:
-        """Set a variable to its former value `before`. Raises ServerProblem."""
-
-    @abstractmethod
-    def revert_sql(self, name: str, before: str) -> str:
-        """The statements of `revert`, for a user who must run them manually."""
 
 
 class RemoteMySQL(RemoteProtocol):
@@ -244,44 +221,6 @@ class RemoteMySQL(RemoteProtocol):
     def finish_background_work(self, admin: AdminConnection, tables: Sequence[str]) -> None:
         """Does nothing: the loader has analysed its tables."""
 
-    def change(self, admin: AdminConnection, name: str, value: Value) -> str:
-        """Uses SET GLOBAL."""
-        pattern = _quote_mysql_string(name.replace("_", r"\_"))
-        before = admin.pairs(f"SHOW GLOBAL VARIABLES LIKE {pattern}")
-        if name not in before:
-            raise ServerProblem(f"the server has no variable {name!r}")
-        try:
-            admin.query(f"SET GLOBAL {name} = {_format_mysql_value(format_value(name, value))}")
-        except ServerProblem as problem:
-            if f"(error {_READ_ONLY})" in problem.text:
-                raise ServerProblem(
-                    f"{name} cannot be changed while the server runs",
-                    "compare two servers that were started with different values, and omit set_global",
-                ) from problem
-            raise
-        return before[name]
-
-    def revert(self, admin: AdminConnection, name: str, before: str) -> None:
-        """Uses SET GLOBAL."""
-        admin.query(self.revert_sql(name, before))
-
-    def revert_sql(self, name: str, before: str) -> str:
-        """A SET GLOBAL statement."""
-        return f"SET GLOBAL {name} = {_format_mysql_value(before)}"
-
-
-def _quote_mysql_string(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _format_mysql_value(text: str) -> str:
-    """A value for SET; sizes are converted to bytes, because SET accepts no size suffix."""
-    if (size := _SIZE.fullmatch(text)) is not None:
-        return str(int(size[1]) * 1024 ** ("KMGTPE".index(size[2]) + 1))
-    if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text) or text.upper() in {"ON", "OFF"}:
-        return text
-    return _quote_mysql_string(text)
-
 
 class RemotePostgreSQL(RemoteProtocol):
     """Servers of PostgreSQL's protocol."""
@@ -336,62 +275,6 @@ class RemotePostgreSQL(RemoteProtocol):
             # A large table may take hours.
             with answers_within(None):
                 admin.query(f"VACUUM (FREEZE, ANALYZE) {', '.join(tables)}")
-
-    def change(self, admin: AdminConnection, name: str, value: Value) -> str:
-        """Uses ALTER SYSTEM and a reload; a change that needs a restart is reverted and refused."""
-        formatted = PostgreSQL().format_value(name, value)
-        contexts = answers.rows(
-            admin.query, f"SELECT context FROM pg_settings WHERE name = '{name}'", answers.text
-        )
-        if not contexts:
-            raise ServerProblem(f"the server has no variable {name!r}")
-        if contexts[0][0] in ("postmaster", "internal"):
-            raise ServerProblem(
-                f"{name} cannot be changed while the server runs",
-                "set it yourself and restart the server",
-            )
-        written = answers.rows(
-            admin.query,
-            "SELECT setting FROM pg_file_settings WHERE sourcefile LIKE '%postgresql.auto.conf' "
-            f"AND name = '{name}'",
-            answers.text_or_empty,
-        )
-        before = written[-1][0] if written else ""
-        admin.query(f"ALTER SYSTEM SET {name} = '{_escape_quotes(formatted)}'")
-        try:
-            _reload(admin)
-        except ServerProblem:
-            # ALTER SYSTEM has already written the value, and the next reload would apply it.
-            admin.query(_revert_sql(name, before))
-            raise
-        return before
-
-    def revert(self, admin: AdminConnection, name: str, before: str) -> None:
-        """Uses ALTER SYSTEM and a reload."""
-        admin.query(_revert_sql(name, before))
-        _reload(admin)
-
-    def revert_sql(self, name: str, before: str) -> str:
-        """ALTER SYSTEM and a reload, as statements."""
-        return f"{_revert_sql(name, before)}; SELECT pg_reload_conf()"
-
-
-def _revert_sql(name: str, before: str) -> str:
-    action = f"SET {name} = '{_escape_quotes(before)}'" if before else f"RESET {name}"
-    return f"ALTER SYSTEM {action}"
-
-
-def _escape_quotes(text: str) -> str:
-    return text.replace("'", "''")
-
-
-def _reload(admin: AdminConnection) -> None:
-    """Make the server reload its configuration, and wait until the reload is complete."""
-    before = answers.value(admin.query, _LOAD_TIME, answers.text)
-    admin.query("SELECT pg_reload_conf()")
-    deadline = time.monotonic() + RELOAD_S_MAX
-    while answers.value(admin.query, _LOAD_TIME, answers.text) == before and time.monotonic() < deadline:
-        time.sleep(0.02)
 
 
 PROTOCOLS: Mapping[str, RemoteProtocol] = {"mysql": RemoteMySQL(), "postgresql": RemotePostgreSQL()}
