@@ -283,8 +283,11 @@ def filesystem_of(path: Path) -> str:
 
 
 def socket_directory(preferred: Path, user: ServerUser) -> Path:
-    """`preferred`, or a new short directory when a socket's path in it would be too long for the kernel."""
-    if len(os.fsencode(preferred / SOCKET_NAME_LONGEST)) <= SOCKET_PATH_MAX:
+    """`preferred`, or a new short directory when a socket's path in it would be too long for the kernel, or
+    has a character that a list of directories in a configuration file could not have.
+    """
+    is_short = len(os.fsencode(preferred / SOCKET_NAME_LONGEST)) <= SOCKET_PATH_MAX
+    if is_short and not set(",'\"\\") & set(str(preferred)):
         return preferred
     short = Path(tempfile.mkdtemp(prefix="dbdyno-", dir="/tmp"))
     user.own(short, 0o700)

@@ -12,9 +12,9 @@ import functools
 import os
 import pwd
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from dbdyno.experiment.model import Variant
 from dbdyno.experiment.server import size_bytes
@@ -76,6 +76,8 @@ def describe_software(variant: Variant) -> str:
 
 class DockerServer(LocalServer):
     """The server of a variant of kind `docker`."""
+
+    _path_separators: ClassVar[Mapping[str, str]] = {":": "which separates the two paths of a mount"}
 
     def __init__(self, variant: Variant, workspace: Workspace, snapshot: Snapshot | None) -> None:
         self._image = engine().image(str(variant.server.image))

@@ -14,7 +14,7 @@ import time
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psutil
 
@@ -67,6 +67,9 @@ class LocalServer(PrivateServer):
     Raises ServerProblem if the variant cannot be run.
     """
 
+    # Characters that the path of its directory must not have, besides those of the product.
+    _path_separators: ClassVar[Mapping[str, str]] = {}
+
     def __init__(self, variant: Variant, workspace: Workspace, snapshot: Snapshot | None) -> None:
         self.variant = variant.name
         # Seconds that the last clean stop took; the time to flush is part of a variant's cost.
@@ -84,6 +87,7 @@ class LocalServer(PrivateServer):
         self._log_start = 0
         # The passwords contain only letters, digits, `-` and `_`, which need no escaping in a statement.
         self._password, self._admin_password = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+        self._require_usable(workspace.base)
         directory = workspace.server_directory(variant.name)
         sockets = socket_directory(directory, workspace.user)
         port, admin_port = ports.reserve_pair(str(directory), self._declared.port)
@@ -94,6 +98,24 @@ class LocalServer(PrivateServer):
         # None if the server has its own directory, which `close` removes.
         self._slot: Slot | None = None
         _alive.add(self)
+
+    def _require_usable(self, base: Path) -> None:
+        """Raise ServerProblem if the server cannot work in a directory below `base`, because of its name."""
+        reasons = {
+            "\n": "which the file of a server's options cannot contain",
+            "\r": "which the file of a server's options cannot contain",
+            **self._product.path_separators,
+            **self._path_separators,
+        }
+        text = str(base)
+        found = next((one for one in text if one in reasons or "\ud800" <= one <= "\udfff"), None)
+        if found is not None:
+            reason = reasons.get(found, "which is not UTF-8")
+            raise ServerProblem(
+                f"the server of {self.variant!r} cannot have its data in {text!r}: the path has the "
+                f"character {found!r}, {reason}",
+                "choose a results directory without that character (--results DIR)",
+            )
 
     def _find(self, workspace: Workspace) -> Binaries:
         """The server's programs."""
