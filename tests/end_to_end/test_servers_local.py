@@ -89,7 +89,7 @@ def test_passwords_are_in_no_file_and_no_argument(mariadb: LocalServer, workspac
     command = " ".join(psutil.Process(mariadb.describe().identity["pid"]).cmdline())
     own = Path(mariadb.describe().identity["datadir"]).parent
     files = [path for path in own.iterdir() if path.is_file()]
-    assert {path.name for path in files} == {"error.log", "server.cnf", "server.pid"}
+    assert {path.name for path in files} == {".dbdyno", "error.log", "server.cnf", "server.pid"}
     for text in (command, repr(mariadb.address()), *(path.read_text() for path in files)):
         assert not any(secret in text for secret in secrets)
 

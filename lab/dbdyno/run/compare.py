@@ -140,7 +140,9 @@ class _Comparison:
             coordinator.step(f"the run has ended{more}")
         coordinator.require(Moment.DESIGN, Context(experiment))
         with contextlib.ExitStack() as stack:
-            workspace = stack.enter_context(contextlib.closing(Workspace.open(self._run.path.parent.parent)))
+            workspace = stack.enter_context(
+                contextlib.closing(Workspace.open(self._run.path.parent.parent, removes=True))
+            )
             evidence = {"filesystem": workspace.filesystem}
             coordinator.keep([Finding("P19", "warn", warning, evidence) for warning in workspace.warnings])
             # A repeated block has every workload.

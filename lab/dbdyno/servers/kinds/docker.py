@@ -98,7 +98,7 @@ class DockerServer(LocalServer):
         place, spec = self._place, self._spec
         user = self._workspace.user
         passwd = place.directory / "passwd"
-        passwd.write_text(_passwd(user.uid, user.gid))
+        user.write_file(passwd, _passwd(user.uid, user.gid))
         folders = [place.directory]
         if place.socket.parent != place.directory:
             folders.append(place.socket.parent)

@@ -8,6 +8,7 @@ The states of a server::
 from __future__ import annotations
 
 import atexit
+import os
 import secrets
 import shutil
 import time
@@ -20,7 +21,7 @@ import psutil
 
 from dbdyno.experiment.cpus import format_cpus
 from dbdyno.experiment.model import Variant
-from dbdyno.servers import certificate, ports
+from dbdyno.servers import certificate, owned_folder, ports
 from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure, shorten_statement
 from dbdyno.servers.kinds import process
 from dbdyno.servers.machine import this_machine
@@ -159,8 +160,8 @@ class LocalServer(PrivateServer):
         first.
         """
         self.stop(clean=False)
-        shutil.rmtree(self._place.data, ignore_errors=True)
-        shutil.rmtree(self._place.temporary, ignore_errors=True)
+        for path in (self._place.data, self._place.temporary):
+            owned_folder.remove(path, self._workspace.root, marked=self._place.directory)
         needed = (self._snapshot.bytes if self._snapshot else 0) + WORKING_BYTES
         self._workspace.require_space(needed, f"the data of {self.variant!r}")
         try:
@@ -256,13 +257,11 @@ class LocalServer(PrivateServer):
         for path, text in {**files, **own}.items():
             # A server ignores option files that every user may write to, and some of these files contain
             # passwords.
-            path.unlink(missing_ok=True)
-            path.touch(mode=0o600)
-            path.write_text(text)
-            self._workspace.user.own(path, 0o600)
+            self._workspace.user.write_file(path, text)
 
     def _launch(self, command: Sequence[str], *, installs: bool = False) -> None:
-        self._place.log.touch(mode=0o600)
+        if not os.path.lexists(self._place.log):
+            self._workspace.user.write_file(self._place.log, "")
         self._workspace.user.own(self._place.log, 0o600)
         self._log_start = self._place.log.stat().st_size
         self._process = self._spawn(command, installs=installs)
