@@ -216,6 +216,7 @@ def older(run: Run, *keys: tuple[str, str]) -> None:
     for variant in stored["experiment"]["variants"]:
         if config := variant["server"]["config"]:
             digest.update(hashlib.sha256(Path(config).read_bytes()).digest())
+    stored.pop(digests.KEY)
     (run.path / "experiment.json").write_text(json.dumps({**stored, "hash": digest.hexdigest()}))
     run.release()
 

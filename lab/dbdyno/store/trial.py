@@ -168,6 +168,8 @@ class TrialWriter:
         self._meta = {**schedule_entry(trial), "attempt": attempt, "sequence": sequence}
         with files.store_errors(path):
             digests.start(path)
+            for earlier in _attempts(path):
+                digests.note_folder(path, earlier)
             files.write_json(path / "plan.json", plan)
             # Name of each file of records -> the file.
             self._files: dict[str, BinaryIO] = {EVENTS: (path / EVENTS).open("ab", buffering=0)}
@@ -266,6 +268,11 @@ def write_hook_output(
     return {"argv": argv, "exit_status": exit_status, "seconds": round(seconds, 3)}
 
 
+def _attempts(path: Path) -> list[Path]:
+    """The folders of earlier attempts, oldest first."""
+    return sorted(path.glob(f"{ATTEMPT}*"), key=lambda folder: int(folder.name.removeprefix(ATTEMPT)))
+
+
 def _archive_attempt(path: Path) -> int:
     """Move the files of a completed attempt into a subfolder, so that `path` is empty. Returns the number of
     the new attempt, from 1.
@@ -274,7 +281,7 @@ def _archive_attempt(path: Path) -> int:
     # dbdyno was killed between the two renames below.
     if earlier.exists() and not path.exists():
         earlier.rename(path)
-    attempts = sorted(path.glob(f"{ATTEMPT}*"), key=lambda folder: int(folder.name.removeprefix(ATTEMPT)))
+    attempts = _attempts(path)
     if not (path / "trial.json").exists():
         for leftover in path.iterdir() if path.exists() else ():
             if leftover not in attempts:
