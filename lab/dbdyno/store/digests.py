@@ -110,10 +110,10 @@ def changed(folder: Path, *, is_marked: bool = False, only: Collection[str] | No
         # Without the marks of older runs, the lists of its trials show that the run had one.
         has_list = is_marked or any((one / NAME).exists() for one in folders(folder / _TRIALS))
         lost = [NAME] if has_list and not os.path.lexists(folder / NAME) else []
-        found = sorted({*lost, *_links(folder, deep=only is None), *_changed(folder, is_marked, only)})
+        names = sorted({*lost, *_links(folder, deep=only is None), *_changed(folder, is_marked, only)})
         # Another process may have replaced a file meanwhile; it has noted that first.
-        if not found or _size(folder) == before:
-            return found
+        if not names or _size(folder) == before:
+            return names
 
 
 def _changed(folder: Path, is_marked: bool, only: Collection[str] | None) -> Iterator[str]:
@@ -154,8 +154,8 @@ def _changed_below(
     listed = _read(below / NAME)
     yield from (str(relative / one) for one in _changed_files(below, listed, None, is_open=is_open))
     for inner, inner_noted in listed.lists.items():
-        found = _changed_below(below, inner, None if is_open else inner_noted, is_quick=False)
-        yield from (str(relative / one) for one in found)
+        names = _changed_below(below, inner, None if is_open else inner_noted, is_quick=False)
+        yield from (str(relative / one) for one in names)
 
 
 def _changed_files(

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -33,6 +33,17 @@ RESTORE = "Restore the file from a copy"
 
 class StoreProblem(Problem):
     """A file of a run cannot be written or read."""
+
+
+class ChangedRun(StoreProblem):
+    """Files of a run were changed since they were written; `listed` names the first ones."""
+
+    def __init__(self, path: Path, changed: Sequence[str], fix: str) -> None:
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        self.listed = f"{', '.join(changed[:3])}{more}"
+        super().__init__(
+            f"{path}: changed since it was measured: {self.listed}", fix, ExitCode.NOT_COMPARABLE
+        )
 
 
 @contextmanager
@@ -63,7 +74,7 @@ def _open_replacement(path: Path) -> Iterator[BinaryIO]:
     temporary = path.with_name(f".{path.name}.partial")
     with store_errors(path):
         try:
-            # What is left of an earlier write, or a link that somebody has put there.
+            # An interrupted write may have left one, and a run of another user may have a link there.
             temporary.unlink(missing_ok=True)
             with temporary.open("xb") as file:
                 yield file

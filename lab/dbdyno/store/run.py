@@ -27,7 +27,7 @@ from dbdyno.finding import FINDINGS, Finding, FreeForm
 from dbdyno.problem import ExitCode
 from dbdyno.store import digests, files, texts
 from dbdyno.store.explained import ExplainedFile
-from dbdyno.store.files import StoreProblem
+from dbdyno.store.files import ChangedRun, StoreProblem
 from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.trial import StoredTrial, TrialWriter, schedule_entry
 from dbdyno.store.verdict import VerdictFile
@@ -42,14 +42,6 @@ LOCK_ATTEMPTS, LOCK_PAUSE_S = 20, 0.01
 _QUICK = ("experiment.json", "schedule.json", "checks.json", VERDICT)
 # The files that the judge writes.
 JUDGED = (VERDICT, MEASURED, EXPLAINED, texts.FILE)
-
-
-class ChangedRun(StoreProblem):
-    """Files of a run were changed since they were written; `listed` names the first ones."""
-
-    def __init__(self, text: str, fix: str, exit_code: int, listed: str) -> None:
-        super().__init__(text, fix, exit_code)
-        self.listed = listed
 
 
 def trial_folder(run_folder: Path, index: int) -> Path:
@@ -120,8 +112,7 @@ class Run:
         were changed since they were written, unless the changes are accepted.
 
         No symbolic link of a run is followed, accepted or not: the trial behind it counts as missing.
-        `quick` compares only the files that `_QUICK` names, and looks whether all trials are there: for what
-        shows many runs, or one that goes on.
+        `quick` compares only the files of `_QUICK`, and looks whether all trials are there.
         """
         if not (path / "experiment.json").is_file():
             raise StoreProblem(
@@ -131,7 +122,8 @@ class Run:
         changed = run.changed_files(quick=quick)
         if accept_changes:
             changed = [one for one in changed if (path / one).is_symlink() and not one.startswith("trials/")]
-        run._refuse(changed, fix)
+        if changed:
+            raise ChangedRun(path, changed, fix)
         return run
 
     @classmethod
@@ -319,16 +311,9 @@ class Run:
             return digests.changed(self.path, is_marked=is_marked, only=_QUICK if quick else None)
 
     def require_unchanged(self, fix: str) -> None:
-        """Raise ChangedRun if files of the run were changed since they were written."""
-        self._refuse(self.changed_files(), fix)
-
-    def _refuse(self, changed: Sequence[str], fix: str) -> None:
-        if changed:
-            more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-            listed = f"{', '.join(changed[:3])}{more}"
-            raise ChangedRun(
-                f"{self.path}: changed since it was measured: {listed}", fix, ExitCode.NOT_COMPARABLE, listed
-            )
+        """Raise ChangedRun if `changed_files` has any."""
+        if changed := self.changed_files():
+            raise ChangedRun(self.path, changed, fix)
 
     @contextmanager
     def reading(self) -> Iterator[None]:

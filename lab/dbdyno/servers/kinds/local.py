@@ -109,12 +109,12 @@ class LocalServer(PrivateServer):
             **self._path_separators,
         }
         text = str(base)
-        found = next((one for one in text if one in reasons or "\ud800" <= one <= "\udfff"), None)
-        if found is not None:
-            reason = reasons.get(found, "which is not UTF-8")
+        character = next((one for one in text if one in reasons or "\ud800" <= one <= "\udfff"), None)
+        if character is not None:
+            reason = reasons.get(character, "which is not UTF-8")
             raise ServerProblem(
                 f"the server of {self.variant!r} cannot have its data in {text!r}: the path has the "
-                f"character {found!r}, {reason}",
+                f"character {character!r}, {reason}",
                 "choose a results directory without that character (--results DIR)",
             )
 
