@@ -330,7 +330,7 @@ time.sleep(60)
         assert time.monotonic() < deadline, "the server is still there"
         time.sleep(0.05)
     # What a killed command could not remove, the next one does.
-    with closing(Workspace.open(results / "orphans")) as workspace:
+    with closing(Workspace.open(results / "orphans", removes=True)) as workspace:
         assert not list((workspace.base / "servers").iterdir())
 
 
@@ -362,7 +362,7 @@ server.restore()
         finally:
             lab.kill()
     wait_until(lambda: not processes_in(place))
-    with closing(Workspace.open(results / "installers")) as workspace:
+    with closing(Workspace.open(results / "installers", removes=True)) as workspace:
         assert not list((workspace.base / "servers").iterdir())
 
 

@@ -153,7 +153,8 @@ def _changed_below(
         yield name
     listed = _read(below / NAME)
     yield from (str(relative / one) for one in _changed_files(below, listed, None, is_open=is_open))
-    for inner, inner_noted in listed.lists.items():
+    # An earlier attempt moves into the folder of the next one, and its list does not.
+    for inner, inner_noted in listed.lists.items() if relative.parent.name == _TRIALS else ():
         names = _changed_below(below, inner, None if is_open else inner_noted, is_quick=False)
         yield from (str(relative / one) for one in names)
 
@@ -243,10 +244,13 @@ def _links(folder: Path, *, deep: bool) -> Iterator[str]:
 
 
 def folders(path: Path) -> list[Path]:
-    """The folders in a folder, without links; none if it does not exist, or is a link itself."""
+    """The folders in a folder, without links and without hidden ones, such as the one of an attempt that is
+    just being moved; none if it does not exist, or is a link itself.
+    """
     if path.is_symlink() or not path.is_dir():
         return []
-    return sorted(one for one in path.iterdir() if one.is_dir() and not one.is_symlink())
+    entries = (one for one in path.iterdir() if not one.name.startswith("."))
+    return sorted(one for one in entries if one.is_dir() and not one.is_symlink())
 
 
 def _is_file(path: Path) -> bool:

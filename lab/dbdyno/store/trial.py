@@ -278,20 +278,23 @@ def _archive_attempt(path: Path) -> int:
     the new attempt, from 1.
     """
     earlier = path.with_name(f".{path.name}.earlier")
-    # dbdyno was killed between the two renames below.
-    if earlier.exists() and not path.exists():
-        earlier.rename(path)
+    # dbdyno was killed while it moved them.
+    if earlier.exists():
+        _move_below(earlier, path)
+    if (path / "trial.json").exists():
+        path.rename(earlier)
+        _move_below(earlier, path)
+    path.mkdir(parents=True, exist_ok=True)
     attempts = _attempts(path)
-    if not (path / "trial.json").exists():
-        for leftover in path.iterdir() if path.exists() else ():
-            if leftover not in attempts:
-                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-        path.mkdir(parents=True, exist_ok=True)
-        return len(attempts) + 1
-    shutil.rmtree(earlier, ignore_errors=True)
-    path.rename(earlier)
-    path.mkdir()
-    for folder in sorted(earlier.glob(f"{ATTEMPT}*")):
+    for leftover in path.iterdir():
+        if leftover not in attempts:
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+    return len(attempts) + 1
+
+
+def _move_below(earlier: Path, path: Path) -> None:
+    """Make a folder a further attempt of `path`, after the attempts in it."""
+    path.mkdir(exist_ok=True)
+    for folder in _attempts(earlier):
         folder.rename(path / folder.name)
-    earlier.rename(path / f"{ATTEMPT}{len(attempts) + 1}")
-    return len(attempts) + 2
+    earlier.rename(path / f"{ATTEMPT}{len(_attempts(path)) + 1}")
