@@ -364,7 +364,7 @@ def test_folders_of_trials_begin_at_1_and_those_of_older_runs_at_0(tmp_path: Pat
 def measure_once(run: Run) -> None:
     with run.begin(run.schedule()[0], {"schema": 1}) as writer:
         writer.append_event(b"{}\n")
-        writer.write_server({})  # type: ignore[typeddict-item]
+        writer.write_server({})
         writer.finish("failed", failed_by="harness", reason="broken")
 
 
