@@ -71,7 +71,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _token(path: Path) -> str:
-    with open_regular(path) as file:
+    with open_regular(path, follows_links=True) as file:
         token = file.read(TOKEN_BYTES_MAX).decode(errors="replace").strip()
     if not token.isascii() or len(token) < TOKEN_CHARACTERS_MIN:
         raise Problem(

@@ -89,7 +89,7 @@ def test_passwords_are_in_no_file_and_no_argument(mariadb: LocalServer, workspac
     command = " ".join(psutil.Process(mariadb.describe().identity["pid"]).cmdline())
     own = Path(mariadb.describe().identity["datadir"]).parent
     files = [path for path in own.iterdir() if path.is_file()]
-    assert {path.name for path in files} == {"error.log", "server.cnf", "server.pid"}
+    assert {path.name for path in files} == {".dbdyno", "error.log", "server.cnf", "server.pid"}
     for text in (command, repr(mariadb.address()), *(path.read_text() for path in files)):
         assert not any(secret in text for secret in secrets)
 
@@ -330,7 +330,7 @@ time.sleep(60)
         assert time.monotonic() < deadline, "the server is still there"
         time.sleep(0.05)
     # What a killed command could not remove, the next one does.
-    with closing(Workspace.open(results / "orphans")) as workspace:
+    with closing(Workspace.open(results / "orphans", removes=True)) as workspace:
         assert not list((workspace.base / "servers").iterdir())
 
 
@@ -362,7 +362,7 @@ server.restore()
         finally:
             lab.kill()
     wait_until(lambda: not processes_in(place))
-    with closing(Workspace.open(results / "installers")) as workspace:
+    with closing(Workspace.open(results / "installers", removes=True)) as workspace:
         assert not list((workspace.base / "servers").iterdir())
 
 

@@ -18,7 +18,7 @@ from tests.conftest import variant
 from dbdyno.cli.clean import clean
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload
 from dbdyno.servers import open_server
-from dbdyno.servers.server import Server
+from dbdyno.servers.server import Server, ServerProblem
 from dbdyno.servers.snapshots.cache import SNAPSHOTS_MAX, Snapshots
 from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.workspace import Workspace
@@ -29,7 +29,7 @@ ROWS = 5_000
 @pytest.fixture
 def place(results: Path) -> Iterator[Workspace]:
     """A workspace whose cache starts empty."""
-    with closing(Workspace.open(results / "snapshots-test")) as workspace:
+    with closing(Workspace.open(results / "snapshots-test", removes=True)) as workspace:
         yield workspace
         shutil.rmtree(workspace.base)
 
@@ -135,6 +135,26 @@ def test_a_build_that_failed_or_was_killed_leaves_no_snapshot(place: Workspace) 
         assert load.servers == ["16384"]
         assert json.loads((snapshot.data.parent / "snapshot.json").read_text())["bytes"] == snapshot.bytes
     assert not finished.with_suffix(".unfinished").exists()
+
+
+def test_a_snapshot_that_was_changed_is_created_again(place: Workspace, tmp_path: Path) -> None:
+    load = Loader()
+    with closing(obtain(place, load)) as snapshot:
+        table = snapshot.data / "dbdyno" / "sbtest1.ibd"
+        size = snapshot.bytes
+    with table.open("r+b") as file:
+        file.truncate(1 << 14)
+    with closing(obtain(place, load)) as snapshot:
+        assert snapshot.bytes == size
+        assert len(load.servers) == 2
+    # A snapshot elsewhere is neither used nor removed.
+    elsewhere = tmp_path / "elsewhere"
+    snapshot.data.parent.rename(elsewhere)
+    snapshot.data.parent.symlink_to(elsewhere)
+    with pytest.raises(ServerProblem, match="is no snapshot of dbdyno"):
+        obtain(place, load)
+    assert (elsewhere / "snapshot.json").exists()
+    assert len(load.servers) == 2
 
 
 def test_the_cache_is_bounded_and_spares_what_is_in_use(place: Workspace) -> None:

@@ -16,7 +16,7 @@ from tests.unit.stored_run import Making, make
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
-from dbdyno.store import EXPLAINED, MEASURED, VERDICT, Run
+from dbdyno.store import EXPLAINED, MEASURED, VERDICT, Run, files
 
 SECOND = 1_000_000
 # A trial's throughput, or who failed it: "server", "harness", "not-run".
@@ -231,4 +231,4 @@ def _ats(experiment: Experiment) -> list[dict[str, float]]:
 
 
 def _json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, allow_nan=False))
+    files.write(path, json.dumps(value, allow_nan=False).encode())

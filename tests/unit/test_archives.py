@@ -84,6 +84,22 @@ def test_no_file_is_written_through_a_link(tmp_path: Path) -> None:
         archives.unpack(archive, tmp_path / "out", [])
 
 
+@pytest.mark.parametrize("last", ["p/evil", "evil"])
+def test_links_that_lead_out_only_together_are_refused(tmp_path: Path, last: str) -> None:
+    """Each of them is inside by its text: p -> d/x/../.., and d/x -> ../e."""
+    archive = tar(
+        tmp_path / "evil.tar.xz",
+        (member("e", type=tarfile.DIRTYPE), b""),
+        (member("p", type=tarfile.SYMTYPE, linkname="d/x/../.."), b""),
+        (member("d/x", type=tarfile.SYMTYPE, linkname="../e"), b""),
+        (member(last, type=tarfile.SYMTYPE, linkname="e"), b""),
+    )
+    with pytest.raises(ServerProblem, match="is outside of the folder"):
+        archives.unpack(archive, tmp_path / "out", [])
+    assert not (tmp_path / "evil").is_symlink()
+    assert {path.name for path in tmp_path.iterdir()} == {"evil.tar.xz", "out"}
+
+
 def test_a_link_in_a_zip_file_stays_inside(tmp_path: Path) -> None:
     info = zipfile.ZipInfo("link")
     info.external_attr = (stat.S_IFLNK | 0o777) << 16

@@ -334,7 +334,9 @@ def test_a_folder_of_the_repository_names_it(repository: Path, tmp_path: Path) -
     (repository / "storage").mkdir()
     commit = commits.list_commits(repository / "storage", "v0", "HEAD")[1]
     how = commits.Build(("./install",), 20.0)
-    assert (commits.build(repository / "storage", commit, how, tmp_path) / "value").read_text() == "1"
+    assert (
+        commits.build(repository / "storage", commit, how, tmp_path / "builds") / "value"
+    ).read_text() == "1"
 
 
 def test_the_ends_are_built_while_no_other_dbdyno_measures(

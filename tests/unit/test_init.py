@@ -15,6 +15,7 @@ from dbdyno.commands.init import init
 from dbdyno.experiment.model import Experiment, OltpWorkload
 from dbdyno.experiment.reading import read
 from dbdyno.problem import Problem
+from dbdyno.store import files
 
 SECRET = "very,secret"
 # As sysbench is called in public scripts; the names are other ones.
@@ -111,7 +112,7 @@ def test_a_stored_run(tmp_path: Path) -> None:
     before = '[experiment]\nname = "x"\n[[workload]]\nname = "oltp_read_only"\n'
     before += '[load]\nconnections = [2]\nduration = "1s"\n'
     before += '[[variant]]\nname = "a"\n[[variant]]\nname = "b"\n'
-    (run / "experiment.toml").write_text(before)
+    files.write(run / "experiment.toml", before.encode())
     init(tmp_path / "again.toml", str(run), tmp_path)
     assert (tmp_path / "again.toml").read_text() == before
 

@@ -119,7 +119,7 @@ def test_without_a_name_the_newest_run_is_served(tmp_path: Path) -> None:
         (second.path / "schedule.json").write_text("{")
         with pytest.raises(urllib.error.HTTPError, match="503") as failed:
             fetch(address)
-        assert "is not valid JSON" in failed.value.read().decode()
+        assert "changed since it was measured: schedule.json" in failed.value.read().decode()
         with pytest.raises(urllib.error.HTTPError, match="404"):
             fetch(address.replace("/metrics", "/"))
 

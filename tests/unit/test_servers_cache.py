@@ -14,7 +14,8 @@ import pytest
 from dbdyno.cli.servers import servers
 from dbdyno.commands.choices import ServersAction
 from dbdyno.problem import Problem
-from dbdyno.servers.sources.installed import list_installed
+from dbdyno.servers import owned_folder
+from dbdyno.servers.sources.installed import install, list_installed
 from dbdyno.servers.sources.release import Release
 
 # Measures until its standard input ends.
@@ -34,6 +35,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DBDYNO_SERVERS", str(tmp_path))
     release = Release("postgresql", "18.4", "maven", "item", "")
     folder = tmp_path / release.name
+    owned_folder.create(folder, tmp_path)
     (folder / "server" / "bin").mkdir(parents=True)
     (folder / "release.json").write_text(json.dumps(asdict(release)))
     return folder
@@ -42,11 +44,10 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_removal_that_is_interrupted_leaves_no_installed_version(
     installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(folder: Path, **_options: object) -> None:
-        if folder.exists():
-            raise KeyboardInterrupt
+    def interrupt(*_arguments: object, **_options: object) -> None:
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr("dbdyno.servers.sources.installed.shutil.rmtree", interrupt)
+    monkeypatch.setattr("dbdyno.servers.owned_folder.shutil.rmtree", interrupt)
     with pytest.raises(KeyboardInterrupt):
         servers(ServersAction.REMOVE, "postgresql", "18")
     assert list_installed() == []
@@ -68,6 +69,38 @@ def test_a_removal_waits_for_a_comparison(installed: Path) -> None:
             assert removing.stderr.read() == "postgresql 18.4 (maven) is removed\n"
     assert removing.returncode == 0
     assert not installed.exists()
+
+
+def test_only_an_installed_version_with_a_mark_is_removed(installed: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    installed.rename(elsewhere)
+    installed.symlink_to(elsewhere)
+    with pytest.raises(Problem, match="is a symbolic link, or has no mark"):
+        servers(ServersAction.REMOVE, "postgresql", "18", share_machine=True)
+    installed.unlink()
+    elsewhere.rename(installed)
+    (installed / owned_folder.MARK).unlink()
+    with pytest.raises(Problem, match="has no mark of dbdyno"):
+        servers(ServersAction.REMOVE, "postgresql", "18", share_machine=True)
+    assert (installed / "server" / "bin").is_dir()
+
+
+@pytest.mark.parametrize("link", ["downloads", "downloads/NAME", "NAME.unfinished", "NAME.lock"])
+def test_an_installation_follows_no_link(tmp_path: Path, link: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DBDYNO_SERVERS", str(tmp_path / "cache"))
+    release = Release("postgresql", "18.4", "url", str(tmp_path / "missing.tar.xz"), "")
+    precious = tmp_path / "precious"
+    (precious / release.name).mkdir(parents=True)
+    (precious / release.name / "file").touch()
+    path = tmp_path / "cache" / link.replace("NAME", release.name)
+    path.parent.mkdir(parents=True)
+    path.symlink_to(precious)
+    with pytest.raises(Problem) as caught:
+        install(release, print)
+    assert "missing.tar.xz" not in str(caught.value), "it is refused before it downloads"
+    assert sorted(one.name for one in precious.rglob("*")) == sorted([release.name, "file"])
+    with pytest.raises(Problem, match="cannot be the name of a folder"):
+        install(Release("postgresql", "../../18", "url", "x", ""), print)
 
 
 def test_a_removal_need_not_wait(installed: Path) -> None:

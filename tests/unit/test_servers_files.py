@@ -6,13 +6,12 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from dbdyno.servers import ports
+from dbdyno.servers import owned_folder, ports
 from dbdyno.servers.account import ServerUser, server_user
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.snapshots.copying import copy_tree, sync_tree, tree_bytes
@@ -83,12 +82,17 @@ def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
 
 def test_what_a_killed_run_left_behind_is_removed(results: Path) -> None:
     with closing(Workspace.open(results / "leftovers")) as workspace:
-        gone, used = workspace.base / "servers" / "gone", workspace.server_directory("used")
-        gone.mkdir()
+        gone, used = workspace.servers / "gone", workspace.server_directory("used")
+        owned_folder.create(gone, workspace.root)
         (gone / "data").touch()
-        gone.with_suffix(".lock").touch()
-        with closing(Workspace.open(results / "leftovers")):
+        Lock(gone.with_suffix(".lock")).release()
+        with closing(Workspace.open(results / "leftovers")) as reader:
+            # A command that only reads removes nothing, and uses other names.
+            assert reader.server_directory("gone").name == "gone-2"
+            assert (gone / "data").exists()
+        with closing(Workspace.open(results / "leftovers", removes=True)):
             assert not gone.exists()
+            assert not gone.with_suffix(".lock").exists()
             assert used.exists()
     assert not used.exists()
 
@@ -236,29 +240,3 @@ def test_a_user_namespace_needs_a_user_for_servers() -> None:
     answer = subprocess.run(namespace, capture_output=True, text=True, check=False, timeout=60)
     assert answer.returncode == 1
     assert "ServerProblem: dbdyno runs as root of a user namespace without the user " in answer.stderr
-
-
-def test_a_directory_is_empty_when_nothing_of_a_killed_run_writes_to_it(results: Path) -> None:
-    with closing(Workspace.open(results / "writers")) as workspace:
-        directory = workspace.server_directory("it")
-        with start_writer(directory).open() as log, subprocess.Popen(["sleep", "60"], stdin=log) as reader:
-            workspace.empty_directory(directory)
-            assert list(directory.iterdir()) == []
-            assert reader.poll() is None
-            reader.kill()
-    # The lock file of a killed run, which nobody holds.
-    directory.with_suffix(".lock").touch()
-    directory.mkdir()
-    start_writer(directory)
-    Workspace.open(results / "writers").close()
-    time.sleep(0.05)
-    assert not list(directory.parent.iterdir())
-
-
-def start_writer(directory: Path) -> Path:
-    """Start a process of another session that writes new files all the time. Returns its log."""
-    loop = f"while :; do echo > {directory}/$RANDOM; sleep 0.001; done"
-    log = directory / "error.log"
-    with log.open("ab") as file:
-        subprocess.run(["setsid", "--fork", "bash", "-c", loop], stdout=file, check=True)
-    return log

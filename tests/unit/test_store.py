@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -216,6 +217,7 @@ def older(run: Run, *keys: tuple[str, str]) -> None:
     for variant in stored["experiment"]["variants"]:
         if config := variant["server"]["config"]:
             digest.update(hashlib.sha256(Path(config).read_bytes()).digest())
+    stored.pop(digests.KEY)
     (run.path / "experiment.json").write_text(json.dumps({**stored, "hash": digest.hexdigest()}))
     run.release()
 
@@ -357,3 +359,60 @@ def test_folders_of_trials_begin_at_1_and_those_of_older_runs_at_0(tmp_path: Pat
     assert trial_folder(tmp_path, 0) == tmp_path / "trials/0001"
     (tmp_path / "trials/0000").mkdir(parents=True)
     assert trial_folder(tmp_path, 3) == tmp_path / "trials/0003"
+
+
+def measure_once(run: Run) -> None:
+    with run.begin(run.schedule()[0], {"schema": 1}) as writer:
+        writer.append_event(b"{}\n")
+        writer.write_server({})
+        writer.finish("failed", failed_by="harness", reason="broken")
+
+
+@pytest.mark.parametrize("attempts", [0, 2])
+def test_a_kill_at_any_instant_of_a_trial_leaves_an_unchanged_run(
+    tmp_path: Path, attempts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process is killed before each of its operations on files; then the trial is run again."""
+    # A killed process, unlike a machine without power, loses nothing that it has written.
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
+    original = create(tmp_path)
+    for _ in range(attempts):
+        measure_once(original)
+    original.release()
+    kills = 0
+    for last in range(1, 200):
+        path = Path(shutil.copytree(original.path, tmp_path / f"killed-{last}"))
+        if (pid := os.fork()) == 0:
+            kill_before(last)
+            measure_once(Run(path))
+            os._exit(0)
+        is_killed = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0
+        kills += is_killed
+        stored = Run(path)
+        for _ in range(2):
+            assert stored.changed_files() == stored.changed_files(quick=True) == [], last
+            measure_once(Run(path))
+        ended = stored.trials()
+        assert len(ended) == 1
+        assert attempts + 1 <= len(ended[0].attempts) <= attempts + 2
+        shutil.rmtree(path / "trials" / "0001" / "attempt-1")
+        assert stored.changed_files() == ["trials/0001/attempt-1"]
+        shutil.rmtree(path / "trials" / "0001")
+        assert stored.changed_files() == stored.changed_files(quick=True) == ["trials/0001"]
+        if not is_killed:
+            break
+    assert kills > 20
+
+
+def kill_before(last: int) -> None:
+    """End this process before its operation on files with that number."""
+    operations = 0
+
+    def count(event: str, _arguments: object) -> None:
+        nonlocal operations
+        if event in ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate"):
+            operations += 1
+            if operations == last:
+                os._exit(9)
+
+    sys.addaudithook(count)

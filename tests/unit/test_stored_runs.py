@@ -16,7 +16,7 @@ from dbdyno.cli.show import show
 from dbdyno.commands.choices import TextFormat
 from dbdyno.judge import judge
 from dbdyno.problem import Problem
-from dbdyno.store import VERDICT, Run, StoreProblem
+from dbdyno.store import VERDICT, Run, StoreProblem, files
 from dbdyno.store.listing import find_run
 
 SMALL = Making(blocks=6, connections=(10,))
@@ -31,7 +31,7 @@ def results(tmp_path: Path) -> Path:
         if number != 2:
             judge(run)
         if number == 3:
-            (run.path / VERDICT).write_text("{")
+            files.write(run.path / VERDICT, b"{")
     return tmp_path
 
 

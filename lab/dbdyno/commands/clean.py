@@ -15,10 +15,12 @@ from dbdyno.servers.workspace import Workspace
 
 
 def clean(results: Path, keep: int | None) -> None:
-    """Print the snapshots in the cache; with `keep`, remove all but so many. Raises Problem."""
+    """Print the snapshots in the cache; with `keep`, remove all but so many, and what killed runs have left.
+    Raises Problem.
+    """
     if not results.is_dir():
         raise Problem(f"there is no folder {results}", "Choose a folder with --results DIR")
-    with closing(Workspace.open(results)) as workspace:
+    with closing(Workspace.open(results, removes=keep is not None)) as workspace:
         if keep is not None:
             removed = remove_unused(workspace.snapshots, keep)
             for one in removed:
@@ -27,6 +29,12 @@ def clean(results: Path, keep: int | None) -> None:
         left = cached_snapshots(workspace.snapshots)
         for one in left:
             print(_line(one))
+        for path in workspace.unmarked():
+            print(
+                f"{path} has no mark of dbdyno, which therefore does not remove it: if it is of an earlier "
+                "version, remove it yourself",
+                file=sys.stderr,
+            )
         fix = "" if keep is not None or not left else "; dbdyno clean --keep 2 removes all but the last two"
         in_use = " (in use)" if keep is not None and len(left) > keep else ""
         print(f"{_size(left)} left in {workspace.snapshots}{in_use}{fix}", file=sys.stderr)

@@ -50,8 +50,7 @@ def suggest_length(experiment: Experiment, earlier: Sequence[Earlier], made: Pla
 
 
 def _judged(path: Path) -> Earlier:
-    run = Run.open(path)
-    run.require_unchanged("Restore the files from a copy, or name another run")
+    run = Run.open(path, "Restore the files from a copy, or name another run")
     with run.reading():
         if run.judge_files() is None:
             judge(run)

@@ -44,7 +44,7 @@ def probe_variants(experiment: Experiment, results: Path, *, share: bool) -> Non
     with (
         only_measurement("probe", share=share),
         interruptible("stopping the servers"),
-        closing(Workspace.open(results)) as workspace,
+        closing(Workspace.open(results, removes=True)) as workspace,
     ):
         for variant in experiment.variants:
             with closing(open_server(variant, workspace, None, experiment.secrets())) as server:

@@ -13,12 +13,8 @@ def open_run(results: Path, name: Path | None, *, accept_changes: bool) -> Run:
     """The run with this name (see `find_run`). Raises StoreProblem, also if a file was changed since it was
     measured, unless the changes are accepted.
     """
-    run = find_run(results, name)
-    if not accept_changes:
-        run.require_unchanged(
-            "Restore the files from a copy; --accept-changes judges the run as it is and marks its report"
-        )
-    return run
+    fix = "Restore the files from a copy; --accept-changes judges the run as it is and marks its report"
+    return find_run(results, name, fix, accept_changes=accept_changes)
 
 
 def judge_if_needed(run: Run, language: str = ENGLISH) -> None:

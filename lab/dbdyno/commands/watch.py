@@ -13,7 +13,7 @@ from dbdyno.store.listing import find_run, is_running
 
 def watch(name: Path | None, results: Path) -> None:
     """Show a run until the user quits. Raises Problem without a terminal or without Textual."""
-    run = find_run(results, name)
+    run = find_run(results, name, quick=True)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Problem("dbdyno watch needs a terminal", "Without one, dbdyno show prints the result of a run")
     try:

@@ -382,6 +382,9 @@ def _own_folder() -> Path:
         # Another user may have created it.
         return Path(tempfile.mkdtemp(prefix="dbdyno-fleet-"))
     for folder in base.iterdir():
+        if folder.is_symlink():
+            # dbdyno creates none.
+            continue
         process = folder.name.partition("-")[0]
         if process.isdecimal() and not Path(f"/proc/{process}").exists():
             with suppress(OSError):

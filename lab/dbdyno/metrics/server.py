@@ -58,7 +58,7 @@ class _Values:
         from dbdyno.metrics.exposition import exposition  # noqa: PLC0415
 
         with self._lock:
-            run = find_run(self._results, self._name)
+            run = find_run(self._results, self._name, quick=True)
             if self._followed is None or self._followed[0] != run.path:
                 self._followed = run.path, RunFollower(run)
             return exposition(run, self._followed[1].read())

@@ -23,7 +23,7 @@ from dbdyno.languages import ENGLISH
 from dbdyno.report import formatting
 from dbdyno.report.page import environment_for
 from dbdyno.report.writing import render_page
-from dbdyno.store import VERDICT, Run, StoreProblem, files
+from dbdyno.store import VERDICT, ChangedRun, Run, StoreProblem, files
 from dbdyno.store.listing import began, is_running, list_runs
 from dbdyno.store.run import run_order
 from dbdyno.store.verdict import VerdictFile
@@ -107,6 +107,8 @@ def _publish(path: Path, out: Path, warn: Callable[[str], object], language: str
     )
     try:
         return _published(Run.open(path), entry, out, warn, language)
+    except ChangedRun as problem:
+        return replace(entry, state=compose("changed since it was measured: {listed}", listed=problem.listed))
     except StoreProblem as problem:
         return replace(entry, state=compose("cannot be read: {text}", text=problem.text))
 
@@ -119,10 +121,6 @@ def _published(run: Run, entry: Entry, out: Path, warn: Callable[[str], object],
         judged = run.judge_files()
         if judged is None:
             return replace(entry, state=compose("unfinished: not judged"))
-        if changed := run.changed_files():
-            return replace(
-                entry, state=compose("changed since it was measured: {listed}", listed=", ".join(changed[:3]))
-            )
         _write_report(run, out / _folder(run), warn, language)
         link = "/".join(quote(part, safe="") for part in (*_folder(run).parts, _PAGE))
         return replace(entry, results=_results(judged[0]), link=link)

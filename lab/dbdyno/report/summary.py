@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.report import formatting
-from dbdyno.store import Run, StoreProblem
+from dbdyno.store import ChangedRun, Run, StoreProblem
 from dbdyno.store.imported import Imported, is_imported
 from dbdyno.store.listing import began, is_running
 from dbdyno.store.run import run_order
@@ -25,7 +25,7 @@ class Summary:
     experiment: str
     # ISO 8601 without a time zone, which is UTC; empty if the folder's name does not tell it.
     began: str
-    # judged, not-judged, running, unreadable, or document: read by dbdyno read.
+    # judged, not-judged, running, changed, unreadable, or document: read by dbdyno read.
     state: str
     # Number of trials that have begun, and of planned ones.
     trials: int = 0
@@ -51,13 +51,16 @@ def summarize(path: Path) -> Summary:
         if is_imported(path):
             text = recall(str(Imported.open(path).reading["verdict"]))
             return Summary(**known, state="document", text=text)
-        run = Run.open(path)
+        run = Run.open(path, quick=True)
         trials, planned = run.trials_begun(), len(run.schedule())
         verdict = None if is_running(run) else run.verdict()
         if verdict is None:
             state = "running" if is_running(run) else "not-judged"
             text = compose("running") if state == "running" else compose("not judged")
             return Summary(**known, state=state, trials=trials, planned=planned, text=text)
+    except ChangedRun as problem:
+        text = compose("changed since it was measured: {listed}", listed=problem.listed)
+        return Summary(**known, state="changed", text=text)
     except StoreProblem as problem:
         return Summary(**known, state="unreadable", text=compose("cannot be read: {text}", text=problem.text))
     several = len({entry.workload for _, entry in verdict.sentences}) > 1

@@ -141,7 +141,9 @@ class _Comparison:
             coordinator.step(f"the run has ended{more}")
         coordinator.require(Moment.DESIGN, Context(experiment))
         with contextlib.ExitStack() as stack:
-            workspace = stack.enter_context(contextlib.closing(Workspace.open(self._run.path.parent.parent)))
+            workspace = stack.enter_context(
+                contextlib.closing(Workspace.open(self._run.path.parent.parent, removes=True))
+            )
             workspace.run = str(self._run.path.resolve())
             evidence = {"filesystem": workspace.filesystem}
             coordinator.keep([Finding("P19", "warn", warning, evidence) for warning in workspace.warnings])

@@ -31,27 +31,26 @@ def only_measurement(command: str, tell: Callable[[str], None], *, share: bool) 
 
     With `share`, do not wait. The messages of others name `command`; `tell` prints the messages of this one.
     """
+    name = f"{command} (process {os.getpid()})"
     try:
         directory = _directory()
+        lock = Lock(directory / (f"sharing-{os.getpid()}" if share else "measuring"))
     except OSError as error:
         tell(f"other dbdyno processes on this machine cannot be found: {error}")
         yield
         return
-    name = f"{command} (process {os.getpid()})"
     if share:
-        lock = Lock(directory / f"sharing-{os.getpid()}")
         lock.acquire(wait=False)
     else:
-        lock = Lock(directory / "measuring")
         _acquire(lock, tell)
     try:
-        lock.path.write_text(name)
+        lock.write(name)
         if not share:
             _wait_for_sharing(directory, tell)
         yield
     finally:
         if share:
-            lock.path.unlink(missing_ok=True)
+            lock.remove()
         lock.release()
 
 
@@ -68,17 +67,21 @@ def _acquire(lock: Lock, tell: Callable[[str], None]) -> None:
 
 def _wait_for_sharing(directory: Path, tell: Callable[[str], None]) -> None:
     for path in directory.glob("sharing-*"):
-        lock = Lock(path)
+        try:
+            lock = Lock(path)
+        except OSError:
+            # A link, which is no lock of dbdyno.
+            continue
         try:
             _acquire(lock, tell)
-            path.unlink(missing_ok=True)
+            lock.remove()
         finally:
             lock.release()
 
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(errors="replace").strip()
+        return Lock.read(path)
     except OSError:
         return ""
 

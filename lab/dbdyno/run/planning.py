@@ -218,8 +218,8 @@ def find_earlier(results: Path, experiment: Experiment) -> list[Earlier]:
     runs = []
     judged = [path.parent for path in results.glob(f"{experiment.name}/*/measured.json")]
     for path in sorted(judged, key=run_order)[-EARLIER_MAX:]:
-        run = Run(path)
         try:
+            run = Run.open(path, quick=True)
             host = run.environment.get("host") or {}
             is_here = all(host.get(key) == machine[key] for key in ("name", "cpu_model", "cpus"))
             if is_here and _question(run.experiment()) == question:

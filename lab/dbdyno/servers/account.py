@@ -5,6 +5,7 @@ A server needs no rights beyond its own directory, and MariaDB refuses to run as
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import stat
@@ -33,12 +34,33 @@ class ServerUser:
 
     def own(self, path: Path, mode: int | None = None) -> None:
         """Make this user the owner of a file or directory. `mode` is set first, so that other users can
-        never read the file.
+        never read the file. Raises ServerProblem for a symbolic link, and for a file with a second name (hard
+        link): the server's user may write to the directory, and must not get files from elsewhere by it.
         """
-        if mode is not None:
-            path.chmod(mode)
-        if self.switches:
-            os.chown(path, self.uid, self.gid, follow_symlinks=False)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise ServerProblem(f"{path} is a symbolic link, and dbdyno did not create it") from error
+            raise
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISDIR(status.st_mode) and status.st_nlink != 1:
+                raise ServerProblem(f"{path} has a second name (hard link), and dbdyno did not create it")
+            if mode is not None:
+                os.fchmod(descriptor, mode)
+            if self.switches:
+                os.fchown(descriptor, self.uid, self.gid)
+        finally:
+            os.close(descriptor)
+
+    def write_file(self, path: Path, text: str) -> None:
+        """Replace a file by a new one that only this user can read."""
+        path.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+        self.own(path, 0o600)
 
     def may_enter(self, directory: Path) -> bool:
         """Whether this user can reach `directory`, by the mode bits of all directories on the path."""

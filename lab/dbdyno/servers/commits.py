@@ -2,6 +2,7 @@
 
 ::
 
+    <folder>/.dbdyno            the mark of dbdyno (`owned_folder`)
     <folder>/source/            a clone that shares the objects of the repository; the command runs in it
     <folder>/<commit>/          what the command has installed; its variable DBDYNO_BUILD
     <folder>/<commit>.done      the command that has built it
@@ -12,13 +13,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.servers import user_commands
+from dbdyno.servers import owned_folder, user_commands
 from dbdyno.servers.server import PASSWORD_VARIABLE, MachineProblem, ServerProblem
 
 # Digits of the hash that is the name of a commit.
@@ -69,18 +69,21 @@ def build(repository: Path, commit: str, how: Build, folder: Path) -> Path:
     """The folder with the server of a commit, which is built unless it is there. Raises BuildProblem if the
     command fails, and ServerProblem if the commit cannot be checked out.
     """
-    target, done = folder / commit, folder / f"{commit}.done"
+    target, done, root = folder / commit, folder / f"{commit}.done", folder.parent
     mark = json.dumps(how.argv)
-    if target.is_dir() and done.is_file() and done.read_text() == mark:
+    if not owned_folder.is_owned(folder, root):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        owned_folder.create(folder, root)
+    is_built = target.is_dir() and done.is_file() and done.read_text() == mark
+    if is_built and not target.is_symlink():
         return target
     source, origin = folder / "source", _root(repository)
-    if source.is_dir() and _origin(source) != origin:
-        shutil.rmtree(source)
+    if source.is_symlink() or (source.is_dir() and _origin(source) != origin):
+        _remove(source, folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         # The mark would be that of what this build replaces.
         done.unlink(missing_ok=True)
-        shutil.rmtree(target, ignore_errors=True)
+        _remove(target, folder)
         target.mkdir()
     except OSError as error:
         raise MachineProblem(
@@ -94,11 +97,19 @@ def build(repository: Path, commit: str, how: Build, folder: Path) -> Path:
     result = user_commands.run(
         _command(how.argv, source), _environment(commit, target, source), how.timeout_s, source
     )
-    (folder / f"{commit}.log").write_text(result.output + result.errors)
+    log = folder / f"{commit}.log"
+    log.unlink(missing_ok=True)
+    log.write_text(result.output + result.errors)
     if failure := result.failure():
         raise BuildProblem(f"{commit} does not build: {failure}", f"its output is in {folder}/{commit}.log")
     done.write_text(mark)
     return target
+
+
+def _remove(path: Path, folder: Path) -> None:
+    """Remove an entry of the folder with the mark. Raises ServerProblem if it is a symbolic link."""
+    if path.is_symlink() or not owned_folder.remove(path, folder.parent, marked=folder):
+        raise ServerProblem(f"{path} is not a folder of dbdyno", "remove it, if it is a symbolic link")
 
 
 def _command(argv: Sequence[str], source: Path) -> list[str]:

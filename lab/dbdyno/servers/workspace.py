@@ -7,7 +7,8 @@
     <base>/snapshots/<key>/           loaded data directories, kept between runs
 
 A process locks each directory that it uses (flock). The kernel releases the lock when the process ends, so
-the next run recognises and removes the directories of a killed run.
+the next run recognises and removes the directories of a killed run, if they have the mark of dbdyno
+(`owned_folder`).
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from pathlib import Path
 
 import psutil
 
+from dbdyno.servers import owned_folder
 from dbdyno.servers.account import ServerUser, server_user
 from dbdyno.servers.server import MachineProblem, ServerProblem
-from dbdyno.servers.writers import end_writers
 
 # File systems that production databases do not use: in memory, or a union of file systems.
 UNUSUAL_FILESYSTEMS = {
@@ -38,6 +39,9 @@ UNUSUAL_FILESYSTEMS = {
     "overlay": "every write passes a container's overlay file system",
     "overlayfs": "every write passes a container's overlay file system",
 }
+
+# The beginning of a lock's file.
+LOCK_MARK = b"dbdyno\n"
 
 # Maximum number of names to try for a server's directory.
 ATTEMPTS = 1000
@@ -53,8 +57,8 @@ SOCKET_NAME_LONGEST = ".s.PGSQL.65535"
 class Lock:
     """An advisory lock on a file, held until `release` or until the process ends.
 
-    The process that holds the lock may unlink the file. A lock on an unlinked file is not valid, and
-    `acquire` tries again.
+    The process that holds the lock may remove the file. A lock on a removed file is not valid, and `acquire`
+    tries again. Raises OSError, also for a symbolic link.
     """
 
     def __init__(self, path: Path) -> None:
@@ -62,7 +66,28 @@ class Lock:
         self._descriptor = self._open()
 
     def _open(self) -> int:
-        return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            descriptor = os.open(self.path, flags | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return os.open(self.path, flags | os.O_CREAT, 0o600)
+        os.pwrite(descriptor, LOCK_MARK, 0)
+        return descriptor
+
+    @staticmethod
+    def read(path: Path) -> str:
+        """The text that the holder of a lock has written."""
+        return path.read_text(errors="replace").removeprefix(LOCK_MARK.decode()).strip()
+
+    def write(self, text: str) -> None:
+        """Write a text into the file, for the messages of others."""
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, LOCK_MARK + text.encode(), 0)
+
+    def remove(self) -> None:
+        """Remove the file, if dbdyno has created it; the caller holds the lock."""
+        if self._descriptor >= 0 and os.pread(self._descriptor, len(LOCK_MARK), 0) == LOCK_MARK:
+            self.path.unlink(missing_ok=True)
 
     def acquire(self, *, shared: bool = False, wait: bool = True) -> bool:
         """Acquire or change the lock; without `wait`, returns False if another process holds it."""
@@ -79,7 +104,7 @@ class Lock:
 
     def _is_current(self) -> bool:
         try:
-            return os.fstat(self._descriptor).st_ino == self.path.stat().st_ino
+            return os.fstat(self._descriptor).st_ino == self.path.lstat().st_ino
         except FileNotFoundError:
             return False
 
@@ -101,12 +126,14 @@ class Workspace:
     filesystem: str
     # The folder of the run whose servers these are; empty without a run.
     run: str = ""
+    # Whether it removes what killed runs have left: only a command that measures does.
+    removes: bool = False
     _locks: dict[Path, Lock] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, results: Path) -> Workspace:
+    def open(cls, results: Path, *, removes: bool = False) -> Workspace:
         """A workspace below `results`, or in /var/tmp or /tmp if the servers' user has no access to
-        `results`.
+        `results`. With `removes` it removes what killed runs have left, and kills their processes.
 
         Raises ServerProblem if no directory can be used.
         """
@@ -121,13 +148,24 @@ class Workspace:
             filesystem = filesystem_of(base)
             unusual = UNUSUAL_FILESYSTEMS.get(filesystem)
             warnings = (f"the servers' data are in {base} on {filesystem}: {unusual}",) if unusual else ()
-            workspace = cls(base, user, warnings, filesystem)
-            workspace._remove_leftovers()
+            workspace = cls(base, user, warnings, filesystem, removes)
+            if removes:
+                workspace.remove_leftovers()
             return workspace
         raise ServerProblem(
             "no directory can hold the servers' data: " + "; ".join(refusals),
             f"choose a results directory that the user {user.name} can enter",
         )
+
+    @property
+    def root(self) -> Path:
+        """The folder below which no symbolic link is followed."""
+        return self.base.parent
+
+    @property
+    def servers(self) -> Path:
+        """The directories of servers."""
+        return self.base / "servers"
 
     @property
     def snapshots(self) -> Path:
@@ -144,7 +182,7 @@ class Workspace:
         slug = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()[:40] or "server"
         for attempt in range(1, ATTEMPTS):
             suffix = "" if attempt == 1 else f"-{attempt}"
-            path = self.base / "servers" / f"{slug}{suffix}"
+            path = self.servers / f"{slug}{suffix}"
             if self._reserve(path):
                 return path
         raise ServerProblem(f"{ATTEMPTS} servers named {name!r} are open", exit_code=4)
@@ -159,7 +197,7 @@ class Workspace:
         for attempt in range(1, ATTEMPTS):
             prefix = "" if attempt == 1 else f"run-{attempt}-"
             names = [f"{prefix}slot-{number:0{width}}" for number in range(1, count + 1)]
-            paths = [self.base / "servers" / name for name in names]
+            paths = [self.servers / name for name in names]
             reserved = list(itertools.takewhile(self._reserve, paths))
             if len(reserved) == count:
                 return paths
@@ -168,9 +206,19 @@ class Workspace:
         raise ServerProblem(f"{ATTEMPTS} comparisons use {self.base}", exit_code=4)
 
     def _reserve(self, path: Path) -> bool:
-        """Lock a server's directory and create it again; False if it is in use."""
-        lock = Lock(path.with_suffix(".lock"))
-        if path in self._locks or not lock.acquire(wait=False):
+        """Lock a server's directory and create it again; False if it is in use, or may not be removed."""
+        if path in self._locks:
+            return False
+        try:
+            lock = Lock(path.with_suffix(".lock"))
+        except OSError:
+            if not os.path.lexists(path.with_suffix(".lock")):
+                raise
+            return False
+        is_free = lock.acquire(wait=False)
+        if is_free and os.path.lexists(path):
+            is_free = self.removes and owned_folder.is_owned(path, self.root)
+        if not is_free:
             lock.release()
             return False
         self._locks[path] = lock
@@ -181,17 +229,9 @@ class Workspace:
         """Empty a server's directory, or create it. Nothing of an earlier run writes to it. Raises
         ServerProblem.
         """
-        if directory.exists():
-            end_writers(directory)
-            shutil.rmtree(directory, ignore_errors=True)
-        try:
-            directory.mkdir(mode=0o700)
-        except OSError as error:
-            raise MachineProblem(
-                f"the server directory {directory} could not be created: {error.strerror}",
-                "free some space or choose another results directory",
-                exit_code=4,
-            ) from error
+        owned_folder.end_processes(directory, self.root)
+        owned_folder.remove(directory, self.root)
+        owned_folder.create(directory, self.root)
         self.user.own(directory)
 
     def reachable(self, programs: Path | None) -> Path | None:
@@ -202,17 +242,19 @@ class Workspace:
         if programs is None or not programs.is_dir() or self.user.may_enter(programs):
             return programs
         status = programs.stat()
-        inputs = f"{programs.resolve()} {status.st_ino} {status.st_mtime_ns}"
-        copy = self.base / "programs" / hashlib.sha256(inputs.encode()).hexdigest()[:20]
-        copy.parent.mkdir(mode=0o711, exist_ok=True)
+        inputs = f"marked {programs.resolve()} {status.st_ino} {status.st_mtime_ns}"
+        copy = self.base / "programs" / hashlib.sha256(os.fsencode(inputs)).hexdigest()[:20]
+        owned_folder.require_folder(copy.parent)
+        copy.parent.chmod(0o711)
         with self.locked(copy.with_suffix(".lock")):
-            if not copy.exists():
-                unfinished = copy.with_suffix(".unfinished")
-                shutil.rmtree(unfinished, ignore_errors=True)
+            if not owned_folder.is_owned(copy, self.root):
+                unfinished = copy.with_suffix(owned_folder.UNFINISHED)
+                owned_folder.remove(unfinished, self.root)
+                owned_folder.create(unfinished, self.root)
                 try:
-                    shutil.copytree(programs, unfinished, symlinks=True)
+                    shutil.copytree(programs, unfinished, symlinks=True, dirs_exist_ok=True)
                 except (OSError, shutil.Error) as error:
-                    shutil.rmtree(unfinished, ignore_errors=True)
+                    owned_folder.remove(unfinished, self.root)
                     raise ServerProblem(
                         f"the user {self.user.name}, under whom servers run, cannot enter {programs}, and it "
                         f"could not be copied to {self.base}: {error}",
@@ -225,9 +267,9 @@ class Workspace:
 
     def discard(self, directory: Path) -> None:
         """Remove a server's directory and release its name; idempotent."""
-        shutil.rmtree(directory, ignore_errors=True)
+        owned_folder.remove(directory, self.root)
         if lock := self._locks.pop(directory, None):
-            lock.path.unlink(missing_ok=True)
+            lock.remove()
             lock.release()
 
     def require_space(self, needed_bytes: int, purpose: str) -> None:
@@ -256,16 +298,25 @@ class Workspace:
         for directory in list(self._locks):
             self.discard(directory)
 
-    def _remove_leftovers(self) -> None:
-        """Remove the directories of ended processes, which are those without a lock."""
-        servers = self.base / "servers"
-        for path in sorted(servers.glob("*.lock")):
-            lock = Lock(path)
+    def remove_leftovers(self) -> None:
+        """Remove the directories of ended processes, which are those without a lock, if they have a mark."""
+        for path in sorted(self.servers.glob("*.lock")):
+            try:
+                lock = Lock(path)
+            except OSError:
+                # A link, or something else that dbdyno did not create.
+                continue
+            directory = path.with_suffix("")
             if lock.acquire(wait=False):
-                end_writers(path.with_suffix(""))
-                shutil.rmtree(path.with_suffix(""), ignore_errors=True)
-                path.unlink(missing_ok=True)
+                owned_folder.end_processes(directory, self.root)
+                if owned_folder.remove(directory, self.root):
+                    lock.remove()
             lock.release()
+
+    def unmarked(self) -> list[Path]:
+        """What is in the folders of dbdyno and has no mark, so that dbdyno does not remove it."""
+        folders = (self.servers, self.snapshots)
+        return [one for folder in folders for one in owned_folder.unmarked(folder, self.root)]
 
 
 def format_megabytes(count: int) -> str:
@@ -285,8 +336,11 @@ def filesystem_of(path: Path) -> str:
 
 
 def socket_directory(preferred: Path, user: ServerUser) -> Path:
-    """`preferred`, or a new short directory when a socket's path in it would be too long for the kernel."""
-    if len(os.fsencode(preferred / SOCKET_NAME_LONGEST)) <= SOCKET_PATH_MAX:
+    """`preferred`, or a new short directory when a socket's path in it would be too long for the kernel, or
+    has a character that a list of directories in a configuration file could not have.
+    """
+    is_short = len(os.fsencode(preferred / SOCKET_NAME_LONGEST)) <= SOCKET_PATH_MAX
+    if is_short and not set(",'\"\\") & set(str(preferred)):
         return preferred
     short = Path(tempfile.mkdtemp(prefix="dbdyno-", dir="/tmp"))
     user.own(short, 0o700)
@@ -300,15 +354,14 @@ def _fallback_directories() -> list[Path]:
 
 
 def _create_base(base: Path, user: ServerUser) -> None:
-    base.mkdir(parents=True, exist_ok=True)
-    status = base.lstat()
-    # In a world-writable directory another user may have created it first.
-    if base.is_symlink() or status.st_uid != os.geteuid():
-        raise PermissionError(errno.EACCES, "it belongs to another user")
-    # The servers' user may enter its own directory below, but cannot list this one.
-    base.chmod(0o711 if user.switches else 0o700)
+    """Raises OSError, and ServerProblem for a symbolic link."""
+    base.parent.mkdir(parents=True, exist_ok=True)
+    # The servers' user may enter its own directory below, but cannot list these.
+    mode = 0o711 if user.switches else 0o700
+    owned_folder.require_folder(base)
+    base.chmod(mode)
     if not user.may_enter(base):
         raise PermissionError(errno.EACCES, f"the user {user.name}, under whom servers run, cannot enter it")
     for name in ("servers", "snapshots"):
-        (base / name).mkdir(exist_ok=True)
-        (base / name).chmod(0o711 if user.switches else 0o700)
+        owned_folder.require_folder(base / name)
+        (base / name).chmod(mode)

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -35,6 +35,17 @@ class StoreProblem(Problem):
     """A file of a run cannot be written or read."""
 
 
+class ChangedRun(StoreProblem):
+    """Files of a run were changed since they were written; `listed` names the first ones."""
+
+    def __init__(self, path: Path, changed: Sequence[str], fix: str) -> None:
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        self.listed = f"{', '.join(changed[:3])}{more}"
+        super().__init__(
+            f"{path}: changed since it was measured: {self.listed}", fix, ExitCode.NOT_COMPARABLE
+        )
+
+
 @contextmanager
 def store_errors(path: Path) -> Iterator[None]:
     """Turn an OSError about `path` into a StoreProblem."""
@@ -47,6 +58,8 @@ def store_errors(path: Path) -> Iterator[None]:
                 "Finished trials are kept. Make room, then repeat the command with --resume",
                 ExitCode.NOT_COMPARABLE,
             ) from error
+        if error.errno == errno.ELOOP:
+            raise StoreProblem(f"{path} is a symbolic link, which dbdyno does not follow", RESTORE) from error
         raise StoreProblem(
             f"{path}: {error.strerror or error}",
             "Choose another folder with --results DIR, or fix its permissions",
@@ -61,7 +74,9 @@ def _open_replacement(path: Path) -> Iterator[BinaryIO]:
     temporary = path.with_name(f".{path.name}.partial")
     with store_errors(path):
         try:
-            with temporary.open("wb") as file:
+            # An interrupted write may have left one, and a run of another user may have a link there.
+            temporary.unlink(missing_ok=True)
+            with temporary.open("xb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -101,11 +116,14 @@ def read_json(path: Path) -> Any:
 
 
 @contextmanager
-def open_regular(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading. Raises StoreProblem, also for a pipe or a device, which could block."""
+def open_regular(path: Path, *, follows_links: bool = False) -> Iterator[BinaryIO]:
+    """Open a file for reading. Raises StoreProblem, also for a pipe or a device, which could block, and for a
+    symbolic link, unless `follows_links`: the user has named the file.
+    """
     with store_errors(path):
         # Opening a pipe would wait for a writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follows_links else os.O_NOFOLLOW)
+        descriptor = os.open(path, flags)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise StoreProblem(f"{path} is not a regular file", RESTORE)

@@ -26,11 +26,19 @@ def list_runs(results: Path, experiment: str | None = None) -> list[Path]:
     return sorted(paths, key=run_order, reverse=True)
 
 
-def find_run(results: Path, name: Path | None) -> Run:
+def find_run(
+    results: Path,
+    name: Path | None,
+    fix: str = files.RESTORE,
+    *,
+    accept_changes: bool = False,
+    quick: bool = False,
+) -> Run:
     """The run in this folder, or with this number, or the newest run of the experiment with this name, or the
-    newest of all runs if there is no name. Raises StoreProblem.
+    newest of all runs if there is no name. Raises StoreProblem; the other arguments are those of `Run.open`.
     """
-    return Run.open(find_folder(results, name, (EXPERIMENT,)))
+    folder = find_folder(results, name, (EXPERIMENT,))
+    return Run.open(folder, fix, accept_changes=accept_changes, quick=quick)
 
 
 def find_folder(results: Path, name: Path | None, files_of: Sequence[str]) -> Path:

@@ -27,7 +27,7 @@ from dbdyno.finding import FINDINGS, Finding, FreeForm
 from dbdyno.problem import ExitCode
 from dbdyno.store import digests, files, texts
 from dbdyno.store.explained import ExplainedFile
-from dbdyno.store.files import StoreProblem
+from dbdyno.store.files import ChangedRun, StoreProblem
 from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.trial import StoredTrial, TrialWriter, schedule_entry
 from dbdyno.store.verdict import VerdictFile
@@ -38,6 +38,8 @@ RATES = "rates.json"
 VERDICT, MEASURED, EXPLAINED = "verdict.json", "measured.json", "explained.json"
 # How often, and how many seconds apart, a run is locked before it counts as used by another dbdyno.
 LOCK_ATTEMPTS, LOCK_PAUSE_S = 20, 0.01
+# The files that a list of runs, or the view of a run that goes on, shows.
+_QUICK = ("experiment.json", "schedule.json", "checks.json", VERDICT)
 # The files that the judge writes.
 JUDGED = (VERDICT, MEASURED, EXPLAINED, texts.FILE)
 
@@ -97,18 +99,32 @@ class Run:
             "profile": profile,
             "assignments": list(assignments),
             "experiment": resolved,
+            digests.KEY: digests.FORMAT,
         }
         files.write_json(run.path / "experiment.json", entry)
         return run
 
     @classmethod
-    def open(cls, path: Path) -> Run:
-        """The run in `path`. Raises StoreProblem if there is none."""
+    def open(
+        cls, path: Path, fix: str = files.RESTORE, *, accept_changes: bool = False, quick: bool = False
+    ) -> Run:
+        """The run in `path`. Raises StoreProblem if there is none, and ChangedRun with that fix if its files
+        were changed since they were written, unless the changes are accepted.
+
+        No symbolic link of a run is followed, accepted or not: the trial behind it counts as missing.
+        `quick` compares only the files of `_QUICK`, and looks whether all trials are there.
+        """
         if not (path / "experiment.json").is_file():
             raise StoreProblem(
                 f"{path} is not a run directory: it has no experiment.json", _suggest_run(path)
             )
-        return cls(path)
+        run = cls(path)
+        changed = run.changed_files(quick=quick)
+        if accept_changes:
+            changed = [one for one in changed if (path / one).is_symlink() and not one.startswith("trials/")]
+        if changed:
+            raise ChangedRun(path, changed, fix)
+        return run
 
     @classmethod
     def resume(cls, results_dir: Path, experiment: Experiment) -> Run:
@@ -262,7 +278,8 @@ class Run:
 
     def trials(self) -> list[StoredTrial]:
         """The trials that have ended, in planned order."""
-        stored = [StoredTrial(path.parent) for path in (self.path / "trials").glob("*/trial.json")]
+        folders = digests.folders(self.path / "trials")
+        stored = [StoredTrial(path) for path in folders if os.path.lexists(path / "trial.json")]
         return sorted(stored, key=lambda trial: trial.index)
 
     def trials_begun(self) -> int:
@@ -275,30 +292,28 @@ class Run:
         if self._begun is None:
             self._begun = max((one.sequence for one in self.trials()), default=0)
         self._begun += 1
-        return TrialWriter(trial_folder(self.path, trial.index), trial, plan, self._begun)
-
-    def changed_files(self) -> list[str]:
-        """The files of the run that were changed or removed since they were written, relative to its folder;
-        [] for runs of older versions, which have no digests. Raises StoreProblem.
-        """
-        folders = [self.path, *sorted((self.path / "trials").glob("*"))]
+        folder = trial_folder(self.path, trial.index)
         with files.store_errors(self.path):
-            return [
-                str((folder / name).relative_to(self.path))
-                for folder in folders
-                if folder.is_dir()
-                for name in digests.changed(folder)
-            ]
+            digests.note_folder(self.path, folder, is_open=True)
+        return TrialWriter(folder, trial, plan, self._begun)
+
+    def changed_files(self, *, quick: bool = False) -> list[str]:
+        """The files and trials of the run that were changed or removed since they were written, and symbolic
+        links, relative to its folder; [] for unchanged runs, and for those of older versions, which have no
+        digests. `quick`: see `open`. Raises StoreProblem.
+        """
+        try:
+            is_marked = self._experiment_json().get(digests.KEY) == digests.FORMAT
+        except (StoreProblem, AttributeError):
+            # Its own digest names it.
+            is_marked = False
+        with files.store_errors(self.path):
+            return digests.changed(self.path, is_marked=is_marked, only=_QUICK if quick else None)
 
     def require_unchanged(self, fix: str) -> None:
-        """Raise StoreProblem if files of the run were changed since they were written."""
+        """Raise ChangedRun if `changed_files` has any."""
         if changed := self.changed_files():
-            more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-            raise StoreProblem(
-                f"{self.path}: changed since it was measured: {', '.join(changed[:3])}{more}",
-                fix,
-                ExitCode.NOT_COMPARABLE,
-            )
+            raise ChangedRun(self.path, changed, fix)
 
     @contextmanager
     def reading(self) -> Iterator[None]:

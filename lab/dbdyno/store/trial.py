@@ -168,6 +168,8 @@ class TrialWriter:
         self._meta = {**schedule_entry(trial), "attempt": attempt, "sequence": sequence}
         with files.store_errors(path):
             digests.start(path)
+            for earlier in _attempts(path):
+                digests.note_folder(path, earlier)
             files.write_json(path / "plan.json", plan)
             # Name of each file of records -> the file.
             self._files: dict[str, BinaryIO] = {EVENTS: (path / EVENTS).open("ab", buffering=0)}
@@ -266,25 +268,33 @@ def write_hook_output(
     return {"argv": argv, "exit_status": exit_status, "seconds": round(seconds, 3)}
 
 
+def _attempts(path: Path) -> list[Path]:
+    """The folders of earlier attempts, oldest first."""
+    return sorted(path.glob(f"{ATTEMPT}*"), key=lambda folder: int(folder.name.removeprefix(ATTEMPT)))
+
+
 def _archive_attempt(path: Path) -> int:
     """Move the files of a completed attempt into a subfolder, so that `path` is empty. Returns the number of
     the new attempt, from 1.
     """
     earlier = path.with_name(f".{path.name}.earlier")
-    # dbdyno was killed between the two renames below.
-    if earlier.exists() and not path.exists():
-        earlier.rename(path)
-    attempts = sorted(path.glob(f"{ATTEMPT}*"), key=lambda folder: int(folder.name.removeprefix(ATTEMPT)))
-    if not (path / "trial.json").exists():
-        for leftover in path.iterdir() if path.exists() else ():
-            if leftover not in attempts:
-                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-        path.mkdir(parents=True, exist_ok=True)
-        return len(attempts) + 1
-    shutil.rmtree(earlier, ignore_errors=True)
-    path.rename(earlier)
-    path.mkdir()
-    for folder in sorted(earlier.glob(f"{ATTEMPT}*")):
+    # dbdyno was killed while it moved them.
+    if earlier.exists():
+        _move_below(earlier, path)
+    if (path / "trial.json").exists():
+        path.rename(earlier)
+        _move_below(earlier, path)
+    path.mkdir(parents=True, exist_ok=True)
+    attempts = _attempts(path)
+    for leftover in path.iterdir():
+        if leftover not in attempts:
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+    return len(attempts) + 1
+
+
+def _move_below(earlier: Path, path: Path) -> None:
+    """Make a folder a further attempt of `path`, after the attempts in it."""
+    path.mkdir(exist_ok=True)
+    for folder in _attempts(earlier):
         folder.rename(path / folder.name)
-    earlier.rename(path / f"{ATTEMPT}{len(attempts) + 1}")
-    return len(attempts) + 2
+    earlier.rename(path / f"{ATTEMPT}{len(_attempts(path)) + 1}")

@@ -75,7 +75,7 @@ class Pages:
         """The run in results/experiment/folder. Raises StoreProblem if it is none of the listed ones."""
         for path in list_runs(self.results):
             if (path.parent.name, path.name) == (experiment, folder):
-                return Run.open(path)
+                return Run.open(path, quick=True)
         raise StoreProblem(f"there is no run {experiment}/{folder} below {self.results}")
 
     def run(self, run: Run) -> tuple[str, bool]:

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno.servers.owned_folder import DIRECTORY_VARIABLE
 from dbdyno.servers.server import PASSWORD_VARIABLE, ServerProblem
 
 # Label of dbdyno's containers, for users who list containers.
@@ -96,6 +97,7 @@ class ContainerOptions:
         }
         if self.folders:
             options["working_dir"] = self.folders[0]
+            options["environment"][DIRECTORY_VARIABLE] = self.folders[0]
         if self.network == "bridge":
             options["ports"] = {f"{port}/tcp": ("127.0.0.1", port) for port in self.ports}
         if self.cpus is not None:

@@ -12,9 +12,9 @@ import functools
 import os
 import pwd
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from dbdyno.experiment.model import Variant
 from dbdyno.experiment.server import size_bytes
@@ -77,6 +77,8 @@ def describe_software(variant: Variant) -> str:
 class DockerServer(LocalServer):
     """The server of a variant of kind `docker`."""
 
+    _path_separators: ClassVar[Mapping[str, str]] = {":": "which separates the two paths of a mount"}
+
     def __init__(self, variant: Variant, workspace: Workspace, snapshot: Snapshot | None) -> None:
         self._image = engine().image(str(variant.server.image))
         self._started: Container | None = None
@@ -96,7 +98,7 @@ class DockerServer(LocalServer):
         place, spec = self._place, self._spec
         user = self._workspace.user
         passwd = place.directory / "passwd"
-        passwd.write_text(_passwd(user.uid, user.gid))
+        user.write_file(passwd, _passwd(user.uid, user.gid))
         folders = [place.directory]
         if place.socket.parent != place.directory:
             folders.append(place.socket.parent)

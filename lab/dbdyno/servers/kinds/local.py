@@ -8,19 +8,20 @@ The states of a server::
 from __future__ import annotations
 
 import atexit
+import os
 import secrets
 import shutil
 import time
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psutil
 
 from dbdyno.experiment.cpus import format_cpus
 from dbdyno.experiment.model import Variant
-from dbdyno.servers import certificate, ports
+from dbdyno.servers import certificate, owned_folder, ports
 from dbdyno.servers.admin.answers import shorten_statement
 from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure
 from dbdyno.servers.kinds import process
@@ -68,6 +69,9 @@ class LocalServer(PrivateServer):
     Raises ServerProblem if the variant cannot be run.
     """
 
+    # Characters that the path of its directory must not have, besides those of the product.
+    _path_separators: ClassVar[Mapping[str, str]] = {}
+
     def __init__(self, variant: Variant, workspace: Workspace, snapshot: Snapshot | None) -> None:
         self.variant = variant.name
         # Seconds that the last clean stop took; the time to flush is part of a variant's cost.
@@ -85,6 +89,7 @@ class LocalServer(PrivateServer):
         self._log_start = 0
         # The passwords contain only letters, digits, `-` and `_`, which need no escaping in a statement.
         self._password, self._admin_password = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+        self._require_usable(workspace.base)
         directory = workspace.server_directory(variant.name)
         sockets = socket_directory(directory, workspace.user)
         port, admin_port = ports.reserve_pair(str(directory), self._declared.port)
@@ -95,6 +100,24 @@ class LocalServer(PrivateServer):
         # None if the server has its own directory, which `close` removes.
         self._slot: Slot | None = None
         _alive.add(self)
+
+    def _require_usable(self, base: Path) -> None:
+        """Raise ServerProblem if the server cannot work in a directory below `base`, because of its name."""
+        reasons = {
+            "\n": "which the file of a server's options cannot contain",
+            "\r": "which the file of a server's options cannot contain",
+            **self._product.path_separators,
+            **self._path_separators,
+        }
+        text = str(base)
+        character = next((one for one in text if one in reasons or "\ud800" <= one <= "\udfff"), None)
+        if character is not None:
+            reason = reasons.get(character, "which is not UTF-8")
+            raise ServerProblem(
+                f"the server of {self.variant!r} cannot have its data in {text!r}: the path has the "
+                f"character {character!r}, {reason}",
+                "choose a results directory without that character (--results DIR)",
+            )
 
     def _find(self, workspace: Workspace) -> Binaries:
         """The server's programs."""
@@ -138,8 +161,8 @@ class LocalServer(PrivateServer):
         first.
         """
         self.stop(clean=False)
-        shutil.rmtree(self._place.data, ignore_errors=True)
-        shutil.rmtree(self._place.temporary, ignore_errors=True)
+        for path in (self._place.data, self._place.temporary):
+            owned_folder.remove(path, self._workspace.root, marked=self._place.directory)
         needed = (self._snapshot.bytes if self._snapshot else 0) + WORKING_BYTES
         self._workspace.require_space(needed, f"the data of {self.variant!r}")
         try:
@@ -235,13 +258,11 @@ class LocalServer(PrivateServer):
         for path, text in {**files, **own}.items():
             # A server ignores option files that every user may write to, and some of these files contain
             # passwords.
-            path.unlink(missing_ok=True)
-            path.touch(mode=0o600)
-            path.write_text(text)
-            self._workspace.user.own(path, 0o600)
+            self._workspace.user.write_file(path, text)
 
     def _launch(self, command: Sequence[str], *, installs: bool = False) -> None:
-        self._place.log.touch(mode=0o600)
+        if not os.path.lexists(self._place.log):
+            self._workspace.user.write_file(self._place.log, "")
         self._workspace.user.own(self._place.log, 0o600)
         self._log_start = self._place.log.stat().st_size
         self._process = self._spawn(command, installs=installs)

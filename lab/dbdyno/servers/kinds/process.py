@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dbdyno.experiment.cpus import format_cpus, parse_cpus
+from dbdyno.servers import owned_folder
 from dbdyno.servers.account import ServerUser
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.usage import process_tree
@@ -161,16 +162,20 @@ def start(
     if has_children:
         arguments = [*_AS_GROUP, *arguments]
     prepare = _before_exec(os.getpid(), requested, signal.SIGTERM if has_children else signal.SIGKILL)
+    # A process that outlives dbdyno is known by the mark that it has open.
+    mark = owned_folder.open_mark(directory)
     try:
-        with output.open("ab") as file:
+        # The directory belongs to the server's user, who could put a link there.
+        with open(output, "ab", opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW)) as file:
             child = subprocess.Popen(
                 list(arguments),
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=file,
                 cwd=directory,
-                env=_environment(),
+                env={**_environment(), owned_folder.DIRECTORY_VARIABLE: str(directory)},
                 start_new_session=True,
+                pass_fds=() if mark is None else (mark,),
                 **user.popen_options(),
                 # Runs after the switch to the server's user, which would clear the parent-death signal.
                 preexec_fn=prepare,  # noqa: PLW1509 — it only makes system calls.
@@ -181,6 +186,9 @@ def start(
             f"{format_cpus(_CPUS_AT_START)}",
             "choose server.cpus among those",
         ) from error
+    finally:
+        if mark is not None:
+            os.close(mark)
     _LOG.debug("started process %d on CPUs %s: %s", child.pid, format_cpus(requested), text)
     return child
 

@@ -73,12 +73,16 @@ class MariaDB(MySQLFamily):
         return {**super().placement(place), "extra_port": str(place.admin_port)}
 
     def init_command(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
-        """`mariadb-install-db` with the options that determine the file format."""
+        """`mariadb-install-db` with the options that determine the file format.
+
+        It is a shell script, which splits an option at a blank, so the paths are relative: `./` to the
+        directory in which it starts, `../` to the data directory, into which the server changes.
+        """
         return [
             str(binaries.install),
             "--no-defaults",
-            f"--datadir={place.data}",
-            f"--tmpdir={place.temporary}",
+            f"--datadir=./{place.data.relative_to(place.directory)}",
+            f"--tmpdir=../{place.temporary.relative_to(place.directory)}",
             *binaries.options,
             "--auth-root-authentication-method=normal",
             "--skip-test-db",

@@ -25,6 +25,7 @@ class MySQLFamily(Product):
     """A server that reads an option file and speaks the MySQL protocol."""
 
     protocol: ClassVar[str] = "mysql"
+    path_separators: ClassVar[Mapping[str, str]] = {":": "which separates the directories of tmpdir"}
 
     reserved_options: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("datadir", "tmpdir", "socket", "pid_file", "log_error", "init_file"), PRIVATE),

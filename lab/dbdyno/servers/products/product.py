@@ -145,6 +145,8 @@ class Product(ABC):
     version_mark: ClassVar[str]
     # The variable with the version of a running server.
     version_variable: ClassVar[str] = "version"
+    # Characters that the path of its directory must not have, besides line breaks, each with the reason.
+    path_separators: ClassVar[Mapping[str, str]] = {}
     # Files and folders of a data directory that the next start creates again.
     transient_files: ClassVar[frozenset[str]]
 

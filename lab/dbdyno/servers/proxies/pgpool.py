@@ -37,7 +37,7 @@ class Pgpool(ProxyProgram):
 
     def files(self, place: ProxyPlace, server: Address, settings: Mapping[str, str]) -> Mapping[Path, str]:
         """See `ProxyProgram`. The file of passwords is where SCRAM on both sides needs it."""
-        folder = str(place.directory)
+        # Its files are named relative to its folder, because its configuration cannot express every path.
         own = {
             "listen_addresses": "127.0.0.1",
             "port": str(place.port),
@@ -48,9 +48,9 @@ class Pgpool(ProxyProgram):
             "backend_hostname0": server.host,
             "backend_port0": str(server.port),
             "enable_pool_hba": "on",
-            "pool_passwd": str(_passwords(place)),
-            "pid_file_name": f"{folder}/pgpool.pid",
-            "logdir": folder,
+            "pool_passwd": _passwords(place).name,
+            "pid_file_name": "pgpool.pid",
+            "logdir": ".",
         }
         lines = (f"{name} = {_quote(value)}" for name, value in {**own, **settings}.items())
         return {

@@ -72,10 +72,7 @@ class RunningProxy:
         files = self._program.files(place, server, self._settings)
         for path, text in {**files, place.log: ""}.items():
             # Some have passwords.
-            path.unlink(missing_ok=True)
-            path.touch(mode=0o600)
-            path.write_text(text)
-            self._user.own(path, 0o600)
+            self._user.write_file(path, text)
         self._process = process.start(
             [*self._command, *self._program.arguments(place)],
             user=self._user,

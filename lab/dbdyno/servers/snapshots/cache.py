@@ -4,11 +4,12 @@ To create a snapshot, dbdyno starts a server with the settings `Product.loading_
 finishes all background work and stops the server cleanly, so that every restored copy starts from the same
 bytes. The key of a snapshot is a hash of its inputs: product, version, options that determine the file
 format, the data's specification and seed. An incomplete snapshot has another name, so that no server uses
-the result of an interrupted build.
+the result of an interrupted build. A snapshot whose files were changed since is created again.
 
 ::
 
-    snapshots/<key>/snapshot.json    the inputs of the key, and the size
+    snapshots/<key>/.dbdyno          the mark of dbdyno (`owned_folder`)
+    snapshots/<key>/snapshot.json    the inputs of the key, the size, and a fingerprint of the files
     snapshots/<key>/data/            the data directory
     snapshots/<key>.lock             shared lock: the snapshot is in use; exclusive: it is created or removed
     snapshots/<key>.unfinished/      a snapshot under construction
@@ -19,7 +20,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -27,21 +27,25 @@ from typing import Any
 
 import dbdyno
 from dbdyno.experiment.model import Experiment, ScriptWorkload, ServerSpec, Variant, Workload
+from dbdyno.servers import owned_folder
 from dbdyno.servers.kinds.docker import DockerServer, describe_software
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.products.declaration import read_declaration
-from dbdyno.servers.server import Server
+from dbdyno.servers.server import MachineProblem, Server, ServerProblem
 from dbdyno.servers.snapshots.cleaning import remove_unused
-from dbdyno.servers.snapshots.copying import METHOD, sync_tree, tree_bytes
+from dbdyno.servers.snapshots.copying import METHOD, fingerprint, require_no_link, sync_tree, tree_bytes
 from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.sources.installed import programs_folder
 from dbdyno.servers.workspace import Lock, Workspace
 
 # Incremented when the content of snapshots changes.
-FORMAT = 1
+FORMAT = 2
 
 # Number of most recently used snapshots that dbdyno keeps; it also keeps those in use.
 SNAPSHOTS_MAX = 4
+
+# Number of times that dbdyno creates a snapshot that something else removes or changes at once.
+_ATTEMPTS = 3
 
 # Upper estimates in bytes: a row of the OLTP tables with its index entries, and an empty data directory with
 # its logs.
@@ -73,20 +77,31 @@ class Snapshots:
         """
         inputs = self._list_inputs(experiment, workload, variant)
         key = _key(inputs)
-        lock = Lock(self._workspace.snapshots / f"{key}.lock")
+        try:
+            lock = Lock(self._workspace.snapshots / f"{key}.lock")
+        except OSError as error:
+            raise MachineProblem(
+                f"{self._workspace.snapshots / key}.lock cannot be opened: {error.strerror}",
+                "free some space, or remove it if it is a symbolic link",
+                exit_code=4,
+            ) from error
         try:
             if not lock.acquire(shared=True, wait=False):
                 report("waiting for another dbdyno process that loads the same data")
                 lock.acquire(shared=True)
-            if (snapshot := self._open_cached(key, lock)) is not None:
-                return snapshot
-            lock.acquire()
-            if (snapshot := self._open_cached(key, lock)) is not None:
-                return snapshot
-            self._build(inputs, variant, workload.rows, load, report)
-            snapshot = self._open_cached(key, lock)
-            assert snapshot is not None, "just created"
-            return snapshot
+            for _ in range(_ATTEMPTS):
+                if (snapshot := self._open_cached(key, lock)) is not None:
+                    return snapshot
+                lock.acquire()
+                if (snapshot := self._open_cached(key, lock)) is not None:
+                    return snapshot
+                self._build(inputs, variant, workload.rows, load, report)
+                # Another process may remove it before this one has a shared lock.
+            raise MachineProblem(
+                f"{self._workspace.snapshots / key} changes or disappears as soon as it is complete",
+                "end the program that changes it, or choose another results directory",
+                exit_code=4,
+            )
         except BaseException:
             lock.release()
             raise
@@ -96,10 +111,21 @@ class Snapshots:
         remove it afterwards.
         """
         key = _key(self._list_inputs(experiment, workload, variant))
-        try:
-            return int(json.loads((self._workspace.snapshots / key / "snapshot.json").read_text())["bytes"])
-        except FileNotFoundError:
+        manifest = self._manifest(key)
+        return None if manifest is None else int(manifest["bytes"])
+
+    def _manifest(self, key: str) -> dict[str, Any] | None:
+        """The content of snapshot.json; None if there is no such snapshot, or its files were changed."""
+        directory = self._workspace.snapshots / key
+        if not owned_folder.is_owned(directory, self._workspace.root):
             return None
+        try:
+            manifest: dict[str, Any] = json.loads((directory / "snapshot.json").read_text())
+            is_complete = {"bytes", "made_of", "method"} <= manifest.keys()
+            is_current = is_complete and manifest.get("fingerprint") == fingerprint(directory / "data")
+        except (FileNotFoundError, ValueError, AttributeError):
+            return None
+        return manifest if is_current else None
 
     def _list_inputs(self, experiment: Experiment, workload: Workload, variant: Variant) -> dict[str, Any]:
         declaration = read_declaration(variant)
@@ -122,15 +148,17 @@ class Snapshots:
 
     def _open_cached(self, key: str, lock: Lock) -> Snapshot | None:
         directory = self._workspace.snapshots / key
-        try:
-            manifest = json.loads((directory / "snapshot.json").read_text())
-            # A build holds an exclusive lock; to use the snapshot, a shared lock is enough.
-            lock.acquire(shared=True)
-            # The time of last use decides which snapshots are kept.
-            os.utime(directory / "snapshot.json")
-        except FileNotFoundError:
+        if self._manifest(key) is None:
             return None
-        remove_unused(self._workspace.snapshots, SNAPSHOTS_MAX)
+        # A build holds an exclusive lock; to use the snapshot, a shared lock is enough. Another process may
+        # have had the lock in between.
+        lock.acquire(shared=True)
+        if (manifest := self._manifest(key)) is None:
+            return None
+        # The time of last use decides which snapshots are kept.
+        os.utime(directory / "snapshot.json")
+        if self._workspace.removes:
+            remove_unused(self._workspace.snapshots, SNAPSHOTS_MAX)
         return Snapshot(
             key, directory / "data", manifest["bytes"], manifest["made_of"], manifest["method"], lock
         )
@@ -145,8 +173,16 @@ class Snapshots:
     ) -> None:
         key = _key(inputs)
         self._workspace.require_space(rows * ROW_BYTES + EMPTY_BYTES, f"a snapshot of {rows:,} rows")
-        unfinished = self._workspace.snapshots / f"{key}.unfinished"
-        shutil.rmtree(unfinished, ignore_errors=True)
+        finished, root = self._workspace.snapshots / key, self._workspace.root
+        unfinished = finished.with_name(f"{key}{owned_folder.UNFINISHED}")
+        for directory in (finished, unfinished):
+            if not owned_folder.remove(directory, root):
+                raise MachineProblem(
+                    f"{directory} is no snapshot of dbdyno (it has no mark {owned_folder.MARK}, or something "
+                    "is mounted there)",
+                    "remove it",
+                    exit_code=4,
+                )
         with closing(_KINDS[variant.server.kind](_loading_variant(variant), self._workspace, None)) as server:
             report("creating an empty data directory")
             server.restore()
@@ -155,15 +191,31 @@ class Snapshots:
             load(server)
             report("flushing / waiting for background writes")
             server.stop_for_snapshot()
-            unfinished.mkdir(mode=0o700)
+            owned_folder.create(unfinished, root)
             try:
                 server.give_data(unfinished / "data")
                 sync_tree(unfinished)
-                manifest = {"made_of": inputs, "bytes": tree_bytes(unfinished / "data"), "method": METHOD}
-                _write_synced(unfinished / "snapshot.json", json.dumps(manifest, indent=1))
-                unfinished.rename(self._workspace.snapshots / key)
+                _write_manifest(unfinished, inputs)
+                unfinished.rename(finished)
             finally:
-                shutil.rmtree(unfinished, ignore_errors=True)
+                owned_folder.remove(unfinished, root)
+
+
+def _write_manifest(directory: Path, inputs: Mapping[str, Any]) -> None:
+    data = directory / "data"
+    try:
+        require_no_link(data)
+    except OSError as error:
+        raise ServerProblem(
+            f"the loaded data cannot be kept: {error.strerror}", "create no tablespace outside of the data"
+        ) from error
+    manifest = {
+        "made_of": inputs,
+        "bytes": tree_bytes(data),
+        "method": METHOD,
+        "fingerprint": fingerprint(data),
+    }
+    _write_synced(directory / "snapshot.json", json.dumps(manifest, indent=1))
 
 
 # The kinds of servers that can create snapshots.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dbdyno.servers import owned_folder
 from dbdyno.servers.workspace import Lock
 
 
@@ -42,17 +42,19 @@ class CachedSnapshot:
 
 
 def cached_snapshots(folder: Path) -> list[CachedSnapshot]:
-    """The complete snapshots in the cache's folder, the last used first."""
+    """The complete snapshots in the cache's folder that have the mark of dbdyno, the last used first."""
     snapshots: list[CachedSnapshot] = []
     for manifest in folder.glob("*/snapshot.json"):
-        if manifest.parent.suffix == ".unfinished":
+        directory = manifest.parent
+        if directory.suffix == owned_folder.UNFINISHED or not owned_folder.is_owned(directory, _root(folder)):
             continue
         try:
             content, used = json.loads(manifest.read_text()), manifest.stat().st_mtime
-        except FileNotFoundError:
-            # Another process has just removed it.
+            snapshots.append(CachedSnapshot(directory, int(content["bytes"]), used, dict(content["made_of"])))
+        except (FileNotFoundError, ValueError, LookupError, TypeError):
+            # Another process has just removed it, or it is damaged; the next run with the same data replaces
+            # it.
             continue
-        snapshots.append(CachedSnapshot(manifest.parent, content["bytes"], used, content["made_of"]))
     return sorted(snapshots, key=lambda one: one.last_used, reverse=True)
 
 
@@ -61,20 +63,29 @@ def remove_unused(snapshots: Path, keep: int) -> list[CachedSnapshot]:
     interrupted builds. Returns the removed snapshots.
     """
     removed = [one for one in cached_snapshots(snapshots)[keep:] if _remove(snapshots, one.directory)]
-    for unfinished in snapshots.glob("*.unfinished"):
+    for unfinished in snapshots.glob(f"*{owned_folder.UNFINISHED}"):
         _remove(snapshots, unfinished)
     return removed
 
 
 def _remove(snapshots: Path, directory: Path) -> bool:
-    """Remove a directory of the cache unless another process uses it; whether it was removed."""
-    lock = Lock(snapshots / f"{directory.stem}.lock")
+    """Remove a directory of the cache unless another process uses it, or it has no mark; whether it was
+    removed.
+    """
     try:
-        if not lock.acquire(wait=False):
+        lock = Lock(snapshots / f"{directory.stem}.lock")
+    except OSError:
+        return False
+    try:
+        if not lock.acquire(wait=False) or not owned_folder.remove(directory, _root(snapshots)):
             return False
-        shutil.rmtree(directory, ignore_errors=True)
-        if directory.suffix != ".unfinished":
-            lock.path.unlink(missing_ok=True)
+        if directory.suffix != owned_folder.UNFINISHED:
+            lock.remove()
         return True
     finally:
         lock.release()
+
+
+def _root(snapshots: Path) -> Path:
+    """See `Workspace.root`."""
+    return snapshots.parents[1]

@@ -8,8 +8,11 @@ and never shares blocks between files, while `copy_file_range` may.
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import logging
 import os
+import stat
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -30,9 +33,30 @@ def tree_bytes(directory: Path) -> int:
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
 
 
+def require_no_link(directory: Path) -> None:
+    """Raise OSError if there is a symbolic link in a directory: a copy would have the file that it names."""
+    for path in directory.rglob("*"):
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, f"{path} is a symbolic link")
+
+
+def fingerprint(directory: Path) -> str:
+    """A digest of the names, sizes and times of all files of a directory, and of its links."""
+    entries = []
+    for path in sorted(directory.rglob("*")):
+        status = path.lstat()
+        if not stat.S_ISDIR(status.st_mode):
+            name = os.fsencode(path.relative_to(directory))
+            entries.append((name, status.st_mode, status.st_size, status.st_mtime_ns))
+    return hashlib.sha256(repr(entries).encode()).hexdigest()
+
+
 def copy_tree(source: Path, target: Path, user: ServerUser) -> int:
-    """Copy a directory into `target`, which must not exist; returns the bytes written. Raises OSError."""
+    """Copy a directory into `target`, which must not exist; returns the bytes written. Raises OSError, also
+    for a symbolic link.
+    """
     began = time.monotonic()
+    require_no_link(source)
     target.mkdir(mode=0o700)
     written, copies = 0, list[Path]()
     for path in sorted(source.rglob("*")):
@@ -66,7 +90,7 @@ def sync_tree(directory: Path) -> None:
 
 
 def _copy_file(source: Path, target: Path) -> int:
-    reading = os.open(source, os.O_RDONLY)
+    reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o660)
         try:

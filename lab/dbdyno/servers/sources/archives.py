@@ -46,7 +46,9 @@ def unpack(archive: Path, folder: Path, programs: Iterable[str]) -> None:
     folder.mkdir()
     try:
         _unpack(archive, folder)
+        _require_links_inside(folder)
         _complete(folder, frozenset(programs))
+        _require_links_inside(folder)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, ValueError, RuntimeError) as error:
         raise ServerProblem(f"{archive.name} cannot be unpacked: {error}", "name another archive") from error
 
@@ -103,6 +105,7 @@ def _write(members: Iterable[_Member], folder: Path) -> None:
         if count > FILES_MAX or total > BYTES_MAX:
             raise ValueError(f"it has more than {FILES_MAX:,} files or {BYTES_MAX >> 30} GiB")
         path = _inside(root, root / member.name, member.name)
+        _require_inside(root, path.parent, member.name)
         if member.link:
             _inside(root, path.parent / member.link, f"{member.name} -> {member.link}")
             links.append((path, member.link))
@@ -115,6 +118,8 @@ def _write(members: Iterable[_Member], folder: Path) -> None:
             path.chmod(0o755 if member.executable else 0o644)
     # Links come last, so that no file is written through one.
     for path, link in links:
+        # A link before this one may lead elsewhere, together with others.
+        _require_inside(root, path.parent, f"{path.relative_to(root)} -> {link}")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.symlink_to(link)
 
@@ -127,6 +132,20 @@ def _inside(root: Path, path: Path, name: str) -> Path:
     return normal
 
 
+def _require_inside(root: Path, path: Path, name: str) -> None:
+    """Raise ValueError if a path is not inside of the root when its links are followed."""
+    if not path.resolve().is_relative_to(root):
+        raise ValueError(f"{name!r} is outside of the folder")
+
+
+def _require_links_inside(folder: Path) -> None:
+    """Each link can be inside, and several together lead out of the folder."""
+    root = folder.resolve()
+    for path in folder.rglob("*"):
+        if path.is_symlink():
+            _require_inside(root, path, f"{path.relative_to(folder)} -> {path.readlink()}")
+
+
 def _complete(folder: Path, programs: frozenset[str]) -> None:
     """Add what some archives cannot contain: links, and the right to execute."""
     for listing in folder.rglob(_NPM_LINKS):
@@ -136,6 +155,7 @@ def _complete(folder: Path, programs: frozenset[str]) -> None:
                 _inside(root.parent, root / entry[key].removeprefix("native/"), entry[key])
                 for key in ("source", "target")
             )
+            _require_inside(root.parent, target.parent, str(entry["target"]))
             if not target.exists():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.symlink_to(os.path.relpath(source, target.parent))

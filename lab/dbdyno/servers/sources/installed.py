@@ -8,6 +8,8 @@
                                                           interrupted
     <cache>/<product>-<version>-<source>.lock             exclusive lock: it is installed or removed
     <cache>/downloads/<product>-<version>-<source>/       the downloaded file, until it is unpacked
+
+Each of these folders has the mark of dbdyno (`owned_folder`), without which nothing is removed.
 """
 
 from __future__ import annotations
@@ -18,11 +20,12 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dbdyno.experiment.server import ServerSpec
+from dbdyno.servers import owned_folder
 from dbdyno.servers.products.declaration import PRODUCTS
 from dbdyno.servers.products.product import Product
 from dbdyno.servers.server import MachineProblem, ServerProblem
@@ -129,24 +132,26 @@ def install(release: Release, report: Report) -> Installed:
                 )
             return present
         downloads, unfinished = cache / "downloads" / release.name, cache / f"{release.name}.unfinished"
-        shutil.rmtree(unfinished, ignore_errors=True)
+        _remove(unfinished, cache)
         try:
-            downloads.mkdir(parents=True, exist_ok=True)
-            unfinished.mkdir()
+            owned_folder.require_folder(downloads.parent)
+            if not owned_folder.is_owned(downloads, cache):
+                owned_folder.create(downloads, cache)
+            owned_folder.create(unfinished, cache)
             archive = _obtain(release, downloads, report)
             report(f"unpacking {archive.name}")
             _unpack(release, archive, unfinished)
             (unfinished / "release.json").write_text(json.dumps(asdict(release), indent=1))
             unfinished.chmod(0o755)
             unfinished.rename(cache / release.name)
-            shutil.rmtree(downloads)
+            owned_folder.remove(downloads, cache)
         except OSError as error:
             raise MachineProblem(
                 f"{release.name} cannot be installed into {cache}: {error.strerror or error}",
                 f"free some space, or choose another folder with {CACHE_VARIABLE}",
             ) from error
         finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
+            owned_folder.remove(unfinished, cache)
     installed = _read(cache / release.name)
     assert installed is not None, "just installed"
     return installed
@@ -154,17 +159,36 @@ def install(release: Release, report: Report) -> Installed:
 
 def remove(installed: Installed, report: Report) -> None:
     """Remove an installed version. If this is interrupted, it is not listed any more."""
-    folder = installed.folder
-    unfinished = folder.with_name(f"{folder.name}.unfinished")
-    with _locked(folder.parent, folder.name, report):
-        shutil.rmtree(unfinished, ignore_errors=True)
-        with suppress(FileNotFoundError):
-            folder.rename(unfinished)
-        shutil.rmtree(unfinished, ignore_errors=True)
+    folder, cache = installed.folder, installed.folder.parent
+    unfinished = folder.with_name(f"{folder.name}{owned_folder.UNFINISHED}")
+    with _locked(cache, folder.name, report):
+        _remove(unfinished, cache)
+        if not os.path.lexists(folder):
+            return
+        if not owned_folder.is_owned(folder, cache):
+            raise _not_owned(folder)
+        folder.rename(unfinished)
+        _remove(unfinished, cache)
+
+
+def _remove(folder: Path, cache: Path) -> None:
+    """Raises ServerProblem if the folder is not one of dbdyno."""
+    if not owned_folder.remove(folder, cache):
+        raise _not_owned(folder)
+
+
+def _not_owned(folder: Path) -> ServerProblem:
+    return ServerProblem(
+        f"{folder} is a symbolic link, or has no mark of dbdyno ({owned_folder.MARK}), so dbdyno does not "
+        "remove it",
+        "remove it yourself, if it is of an earlier version",
+    )
 
 
 @contextmanager
 def _locked(cache: Path, name: str, report: Report) -> Iterator[None]:
+    if Path(name).name != name:
+        raise ServerProblem(f"{name!r} cannot be the name of a folder", "write the version without a slash")
     try:
         cache.mkdir(mode=0o755, parents=True, exist_ok=True)
         lock = Lock(cache / f"{name}.lock")
