@@ -19,7 +19,8 @@ from dbdyno.commands.option_document import as_toml
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.reading import read
 from dbdyno.problem import Problem
-from dbdyno.reading.translation import Translation, is_command, translate_text
+from dbdyno.reading.document import load
+from dbdyno.reading.translation import Translation, is_command, translate_document, translate_text
 from dbdyno.store.listing import find_run
 
 _COMMENTS = {
@@ -68,12 +69,7 @@ def _of_file(path: Path, file: Path) -> str:
     """The experiment of a shell script."""
     if path.suffix == ".toml":
         raise Problem(f"--from {path}: this is an experiment file already", f"Copy it: cp {path} {file}")
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise Problem(f"--from {path}: {why}") from error
-    return _translated(translate_text(text, path.parent))
+    return _translated(translate_document(load(path), path.parent))
 
 
 def write_translation(file: Path, translation: Translation, command: str) -> None:

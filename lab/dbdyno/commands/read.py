@@ -17,11 +17,11 @@ from dbdyno.commands.text_table import Column, fit, heading, line
 from dbdyno.languages import ENGLISH, Translator, translator
 from dbdyno.problem import ExitCode
 from dbdyno.reading.checks.registry import examine
-from dbdyno.reading.document import Document, load, parse
+from dbdyno.reading.document import Document, load, parse, read_bytes
 from dbdyno.reading.equivalent import equivalent
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.reading import read as read_document
-from dbdyno.reading.record import ReadDocument, ReadFigure, ReadVariant, record
+from dbdyno.reading.record import ReadDocument, ReadFigure, ReadOmission, ReadVariant, record
 from dbdyno.reading.result import FIGURE_TEXTS
 from dbdyno.report import formatting
 from dbdyno.store.imported import Imported
@@ -41,14 +41,14 @@ def read(
     """Print what was read, store it below `results` if that is a folder, and exit with 4 if a mistake forbids
     a comparison. Raises Problem.
     """
-    loaded = [_load(path) for path in paths]
-    readings = [read_document(document) for document, _ in loaded]
+    readings = [read_document(_load(path)) for path in paths]
     if to_experiment is not None:
         _write_experiment(readings, to_experiment)
     translate = translator(language)
     records = [record(reading, examine(reading)) for reading in readings]
     if results is not None:
-        for path, (_, source), one in zip(paths, loaded, records, strict=True):
+        for path, reading, one in zip(paths, readings, records, strict=True):
+            source = reading.document.source.encode()
             stored = Imported.create(results, path.stem, source, one.model_dump(mode="json"))
             print(f"stored in {stored.path}", file=sys.stderr)
     if output is ReadFormat.JSON:
@@ -78,17 +78,18 @@ def show_stored(stored: Imported, output: Output) -> None:
         _print(record(reading, examine(reading)), translator(output.language))
 
 
-def _load(path: Path) -> tuple[Document, bytes]:
-    """A document, and its bytes. Raises Problem."""
+def _load(path: Path) -> Document:
+    """A document. Raises Problem."""
     if str(path) == "-":
-        source = sys.stdin.buffer.read()
-        return parse(source, "-"), source
-    return load(path), path.read_bytes()
+        return parse(read_bytes(sys.stdin.buffer, "-"), "-")
+    return load(path)
 
 
 def _print(one: ReadDocument, translate: Translator) -> None:
     console = SafeConsole(highlight=False)
     print_text(console, one.file, "bold")
+    for omission in one.left_out:
+        print_text(console, translate(_omission(omission)), "yellow", indent=2)
     for variant in one.variants:
         for number, text in enumerate(_table(variant, translate)):
             print_text(console, text, "bold" if number == 0 else "dim" if number == 1 else "")
@@ -104,6 +105,10 @@ def _print(one: ReadDocument, translate: Translator) -> None:
             " ", (finding.code, finding.level, join("", (where, ":")), _message(finding.text, finding.fix))
         )
         print_text(console, translate(text), "red" if finding.level == "stop" else "", indent=2)
+
+
+def _omission(one: ReadOmission) -> str:
+    return compose("line {line}: {text}. The rest is read.", line=one.line, text=one.text)
 
 
 def _message(text: str, fix: str) -> str:
@@ -141,6 +146,9 @@ def _number(figure: ReadFigure | None) -> str:
 def _markdown(one: ReadDocument, translate: Translator) -> Iterator[str]:
     """The same as Markdown."""
     yield f"# {_escape(one.file)}"
+    if one.left_out:
+        yield ""
+    yield from (f"- {_escape(translate(_omission(omission)))}" for omission in one.left_out)
     for variant in one.variants:
         name, titles, *rows = _table(variant, translate)
         yield ""

@@ -12,12 +12,14 @@ from dbdyno.checks.non_deterministic import find_conditions
 from dbdyno.problem import Problem
 from dbdyno.reading.attribution import differing_settings
 from dbdyno.reading.call import Call
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.setting import POSTGRESQL
 from dbdyno.reading.statements import sql_statements
 from dbdyno.reading.translation import Translation, translate
 
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._]+")
+_NOT_IN_NAMES = linear(r"[^A-Za-z0-9._]+")
+_WHERE = re.compile(r"\bWHERE\b", re.IGNORECASE)
 _NAME_MAX = 60
 # pgbench's built-in scripts, by the names of its option and of its output.
 _PGBENCH = {"tpcb-like": "tpcb", "": "tpcb", "simple-update": "tpcb", "select-only": "micro/point-query"}
@@ -73,9 +75,8 @@ def _of_slap(reading: Reading, calls: Sequence[Call]) -> Translation:
         text = query
         for condition in find_conditions(query, "mysql"):
             if condition.generator:
-                text = re.sub(
-                    r"\bWHERE\b.*", f"WHERE {condition.parameterized}", text, flags=re.IGNORECASE | re.DOTALL
-                )
+                where = _WHERE.search(text)
+                text = f"{text[: where.start() if where else len(text)]}WHERE {condition.parameterized}"
                 parameters[condition.parameter] = condition.generator
                 notes.append(f"{condition.text} scans the table; the file looks one random key up")
         transactions.append({"name": f"query-{number}", "sql": text})

@@ -17,7 +17,8 @@ from dbdyno.experiment.oltp import OltpWorkload
 from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.problem import Problem
 from dbdyno.reading.call import Call, find_calls, whole_number
-from dbdyno.reading.document import parse
+from dbdyno.reading.document import Document, parse
+from dbdyno.reading.limits import HOSTS_MAX, sentence
 
 # Options with the same meaning as a key, under any of their names.
 _LOAD = {
@@ -38,6 +39,7 @@ _KEYS = {
     "rand-zipfian-exp": "exponent",
 }
 # Options of sysbench itself, which a script does not declare.
+_FRACTION = re.compile(r"\d{1,20}\.\d{1,20}")
 _OUTPUT = (
     *("report-interval", "report-checkpoints", "percentile", "histogram", "verbosity", "debug", "validate"),
     *("events", "max-requests", "forced-shutdown", "config-file"),
@@ -76,10 +78,17 @@ def translate_text(text: str, folder: Path) -> Translation:
     """The experiment of a command line, or of a shell script with its variables and loops. Lua scripts are
     relative to `folder`. Raises Problem if it calls no workload of a database.
     """
-    calls = [call for call in find_calls(parse(text.encode(), "")) if call.tool == "sysbench"]
+    return translate_document(parse(text.encode(errors="replace"), ""), folder)
+
+
+def translate_document(document: Document, folder: Path) -> Translation:
+    """The experiment of a document, as of its text."""
+    calls = [call for call in find_calls(document) if call.tool == "sysbench"]
     if not calls:
         raise Problem("the script has no call of sysbench", 'Give one as text: --from "sysbench … run"')
-    return translate(calls, folder)
+    translation = translate(calls, folder)
+    translation.notes += [f"line {one.line}: {sentence(one)}" for one in document.left_out]
+    return translation
 
 
 def translate(calls: Sequence[Call], folder: Path) -> Translation:
@@ -219,7 +228,12 @@ def _server(call: Call, notes: list[str]) -> dict[str, Any]:
     default = "5432" if driver == "pgsql" else "3306"
     host, port = values.get("host", "127.0.0.1"), values.get("port", default)
     # Several hosts or ports are used in turn.
-    where = ",".join(f"{one}:{other}" for one in host.split(",") for other in port.split(","))
+    places = [f"{one}:{other}" for one in host.split(",") for other in port.split(",")[:HOSTS_MAX]][
+        :HOSTS_MAX
+    ]
+    if len(places) == HOSTS_MAX:
+        notes.append(f"at most {HOSTS_MAX} hosts and ports of a call are in the file")
+    where = ",".join(places)
     user, database = quote(values.get("user", "sbtest")), quote(values.get("db", "sbtest"))
     scheme = "postgresql" if driver == "pgsql" else "mysql"
     socket = f"?socket={quote(values['socket'])}" if "socket" in values else ""
@@ -237,4 +251,4 @@ def _value(text: str) -> int | float | str:
     """A number, also with a unit of sysbench (K, M, G), or the text."""
     if (number := whole_number(text)) is not None:
         return number
-    return float(text) if re.fullmatch(r"\d+\.\d+", text) else text
+    return float(text) if _FRACTION.fullmatch(text) else text

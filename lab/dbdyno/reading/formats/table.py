@@ -10,12 +10,17 @@ from dbdyno.reading import headings
 from dbdyno.reading.document import Document
 from dbdyno.reading.formats.format import Format
 from dbdyno.reading.formats.table_layout import Cell, results
+from dbdyno.reading.limits import COLUMNS_MAX
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.result import Result
+from dbdyno.text import compose
 
-_RULE = re.compile(r"[\s|+:=\-─┼│]+$")
+_RULE = re.compile(r"(?<![\s|+:=\-─┼│])[\s|+:=\-─┼│]++$")
 # Lines that tools print during a run look like rows.
-_PROGRESS = re.compile(r"\[ *\d+ ?s ?\]|progress:")
-_GAP = re.compile(r"\t+|\s{2,}")
+_PROGRESS = linear(r"\[ *\d+ ?s ?\]|progress:")
+_GAP = re.compile(r"\t++|\s{2,}+")
+_NAMES = re.compile(r"[^\W\d]\S{0,100}+(?:\s{1,20}+v?\d[\w.]{0,20}+){0,9}")
+_NUMBER = re.compile(r"[-+]?[\d.,]{1,40}+(?:m?s|%)?")
 # Above a table, the lines that may say which figure it has.
 _CAPTION_LINES = 6
 # How many of a table's first lines may be its heading.
@@ -54,7 +59,15 @@ def _rows(document: Document, start: int) -> list[_Row]:
     second = _cells(document.texts[start + 1]) if start + 1 < len(document.texts) else ()
     if len(second) > 1 and len(first) != len(second) and "|" not in document.texts[start]:
         first = _named_columns(document.texts[start], len(second)) or first
-    if len(first) < 2:
+    if len(first) < 2 or _RULE.match(document.texts[start]):
+        return []
+    if len(first) > COLUMNS_MAX:
+        text = compose(
+            "the line has {columns:,} cells; tables have at most {limit:,}",
+            columns=len(first),
+            limit=COLUMNS_MAX,
+        )
+        document.left_out.add("columns", document.numbers[start], text)
         return []
     rows = [_Row(start, first)]
     for index, text in document.lines(start + 1):
@@ -89,16 +102,12 @@ def _named_columns(text: str, number: int) -> tuple[str, ...]:
     """The headings of a line with single spaces, in which a version belongs to the word before it: "clients
     MySQL 5.6 MySQL 5.7"; none if their number is another one.
     """
-    names = tuple(re.findall(r"[^\W\d][^\s]*(?:\s+v?\d[\w.]*)*", text.strip()))
+    names = tuple(_NAMES.findall(text.strip()))
     return names if len(names) == number and headings.is_load(names[0]) else ()
 
 
 def _stands_alone(word: str) -> bool:
-    return (
-        headings.is_load(word)
-        or bool(headings.figure(word))
-        or bool(re.fullmatch(r"[-+]?[\d.,]+(?:m?s|%)?", word))
-    )
+    return _NUMBER.fullmatch(word) is not None or headings.is_load(word) or bool(headings.figure(word))
 
 
 def _captions(document: Document, first: int) -> list[str]:

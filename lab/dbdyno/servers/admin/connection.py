@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import re
 import socket
 import time
 from abc import ABC, abstractmethod
@@ -16,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, ClassVar
 
+from dbdyno.redaction import until_password
 from dbdyno.servers.admin.silence import LOGIN_TIMEOUTS_S, SilenceWatch, is_silent
 from dbdyno.servers.server import Server, ServerProblem, StatementRefused
 from dbdyno.waiting import waiting_for
@@ -25,11 +25,6 @@ from dbdyno.waiting import waiting_for
 CONNECT_TIMEOUT_S, SILENT_CONNECT_TIMEOUT_S = LOGIN_TIMEOUTS_S
 # Statements with a longer limit are watched for a server that has stopped.
 WATCHED_FROM_S = 30.0
-# A password or its hash, and what follows it in a statement.
-_PASSWORD = re.compile(
-    r"(\bIDENTIFIED\b.*?\b(?:BY|AS)|\w*PASSWORD(?:\s+FOR\s+\S+)?\s*(?:=|\(|(?=['\"$]))).*",
-    re.IGNORECASE | re.DOTALL,
-)
 # Maximum seconds for a statement, such as counting the rows of a large table; None for no limit.
 _answer_timeout_s: ContextVar[float | None] = ContextVar("answer_timeout_s", default=600.0)
 
@@ -251,5 +246,5 @@ class AdminConnection(ABC):
 
 def shorten_statement(sql: str, length: int = 100) -> str:
     """A statement for a message: on one line, without a password, truncated to `length` characters."""
-    line = " ".join(_PASSWORD.sub(r"\1 …", sql).split())
+    line = " ".join(until_password(sql).split())
     return line if len(line) <= length else line[: length - 1] + "…"
