@@ -6,6 +6,7 @@ A file that exists is not changed. The file that is written can be read: `dbdyno
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import textwrap
@@ -21,6 +22,7 @@ from dbdyno.experiment.reading import read
 from dbdyno.problem import Problem
 from dbdyno.reading.document import load
 from dbdyno.reading.translation import Translation, is_command, translate_document, translate_text
+from dbdyno.redaction import redact
 from dbdyno.store.listing import find_run
 
 _COMMENTS = {
@@ -50,8 +52,13 @@ def init(file: Path, origin: str | None, results: Path) -> None:
         source = _ask()
     elif is_command(origin):
         source = _translated(translate_text(origin, Path()))
-    elif Path(origin).is_file():
+    elif os.path.exists(origin) and not os.path.isdir(origin):  # noqa: PTH110, PTH112 — any text is allowed.
         source = _of_file(Path(origin), file)
+    elif (shown := redact(origin)) != origin:
+        raise Problem(
+            f"--from {shown}: this is no call of sysbench, no file and no stored run",
+            'Give a call of sysbench as text: --from "sysbench … run"',
+        )
     else:
         run = find_run(results, Path(origin))
         source = run.source()

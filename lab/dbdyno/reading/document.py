@@ -6,6 +6,7 @@ import html
 import os
 import re
 import time
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,14 @@ from typing import BinaryIO
 
 from dbdyno.problem import Problem
 from dbdyno.reading.html_text import lines_of_html
-from dbdyno.reading.limits import DOCUMENT_BYTES_MAX, FOLDED_MAX, LINE_MAX, LINES_MAX, LeftOut
+from dbdyno.reading.limits import (
+    BLANK_LINES_MAX,
+    DOCUMENT_BYTES_MAX,
+    FOLDED_MAX,
+    LINE_MAX,
+    LINES_MAX,
+    LeftOut,
+)
 from dbdyno.reading.patterns import linear
 from dbdyno.redaction import redact, redact_document
 from dbdyno.text import compose
@@ -38,6 +46,7 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 # A pipe that nobody writes has no end.
 _WRITER_TIMEOUT_S = 10.0
 _CHUNK = 1 << 20
+_SMALLER = "Leave out the lines of intervals, or split the file"
 
 
 @dataclass(frozen=True)
@@ -101,6 +110,11 @@ def read_bytes(file: BinaryIO, name: str) -> bytes:
     """The bytes of an open file. Raises Problem if they are no text, or more than a document may have."""
     parts: list[bytes] = []
     size = 0
+    if (whole := _size(file)) > DOCUMENT_BYTES_MAX:
+        raise Problem(
+            f"{name} has {whole / (1 << 20):,.0f} MiB; dbdyno read reads at most {DOCUMENT_BYTES_MAX >> 20} MiB",
+            _SMALLER,
+        )
     while part := file.read(_CHUNK):
         if not parts and b"\0" in part[:4096] and part[:2] not in (b"\xff\xfe", b"\xfe\xff"):
             raise Problem(f"{name} is no text: it has NUL bytes", "Name a file of text, Markdown or HTML")
@@ -108,10 +122,19 @@ def read_bytes(file: BinaryIO, name: str) -> bytes:
         size += len(part)
         if size > DOCUMENT_BYTES_MAX:
             raise Problem(
-                f"{name} has more than {DOCUMENT_BYTES_MAX >> 20} MiB, which is the limit of a document",
-                "Leave out the lines of intervals, or split the file",
+                f"{name} has more than {DOCUMENT_BYTES_MAX >> 20} MiB; dbdyno read reads at most "
+                f"{DOCUMENT_BYTES_MAX >> 20} MiB",
+                _SMALLER,
             )
     return b"".join(parts)
+
+
+def _size(file: BinaryIO) -> int:
+    """The size of a file; 0 of a pipe or a device, which does not know it."""
+    try:
+        return os.fstat(file.fileno()).st_size
+    except OSError:
+        return 0
 
 
 def parse(content: bytes, name: str) -> Document:
@@ -123,7 +146,9 @@ def parse(content: bytes, name: str) -> Document:
     is_page = name.lower().endswith((".html", ".htm")) or _is_page(content)
     numbered = lines_of_html(source, left_out) if is_page else enumerate(_LINE_END.split(source), start=1)
     texts: list[str] = []
-    numbers: list[int] = []
+    # Compact, because a document may have millions of lines.
+    numbers = array("l")
+    blank = 0
     secrets: list[str] = []
     for number, raw in numbered:
         if len(texts) >= LINES_MAX:
@@ -132,6 +157,10 @@ def parse(content: bytes, name: str) -> Document:
         text = _clean(raw)
         if is_page or (len(text) != len(raw) and "&" in raw):
             text = redact(text, secrets)
+        blank = 0 if text else blank + 1
+        if blank > BLANK_LINES_MAX:
+            # More of them separate nothing more.
+            continue
         for part in _parts(text, number, left_out):
             texts.append(part)
             numbers.append(number)

@@ -12,6 +12,7 @@ from dbdyno.checks.non_deterministic import find_conditions
 from dbdyno.problem import Problem
 from dbdyno.reading.attribution import differing_settings
 from dbdyno.reading.call import Call
+from dbdyno.reading.limits import SQL_TOTAL_MAX, WORKLOADS_MAX, sentence
 from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.setting import POSTGRESQL
@@ -46,6 +47,7 @@ def equivalent(reading: Reading) -> Translation:
     if reading.loads:
         translation.document["load"]["connections"] = sorted(reading.loads)
     _add_variants(reading, translation)
+    translation.notes += [f"line {one.line}: {sentence(one)}" for one in reading.document.left_out]
     return translation
 
 
@@ -65,6 +67,12 @@ def _of_slap(reading: Reading, calls: Sequence[Call]) -> Translation:
     """Own SQL with the document's tables and its query; a random key becomes a parameter."""
     notes: list[str] = []
     queries = list(dict.fromkeys(call.options["query"].strip().rstrip(";") for call in calls))
+    if len(queries) > WORKLOADS_MAX or sum(map(len, queries)) > SQL_TOTAL_MAX:
+        raise Problem(
+            f"{reading.document.name} has {len(queries):,} queries with {sum(map(len, queries)):,} characters; "
+            f"an experiment is written of at most {WORKLOADS_MAX} with {SQL_TOTAL_MAX:,}",
+            "Write the experiment of its queries as own SQL",
+        )
     if not queries:
         raise Problem(
             "the calls of mysqlslap have no --query", "Write the experiment of its queries as own SQL"
@@ -81,6 +89,11 @@ def _of_slap(reading: Reading, calls: Sequence[Call]) -> Translation:
                 notes.append(f"{condition.text} scans the table; the file looks one random key up")
         transactions.append({"name": f"query-{number}", "sql": text})
     statements = sql_statements(reading.document)
+    if sum(map(len, statements)) > SQL_TOTAL_MAX:
+        notes.append(
+            f"the statements of the document have more than {SQL_TOTAL_MAX:,} characters: write `setup` yourself"
+        )
+        statements = []
     workload: dict[str, Any] = {"name": "sql", "label": "queries", "transactions": transactions}
     if statements:
         workload["setup"] = (

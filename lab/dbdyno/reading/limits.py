@@ -14,6 +14,8 @@ from dbdyno.text import Text, compose
 # Larger than the largest output that people keep; the text is kept in memory.
 DOCUMENT_BYTES_MAX = 256 << 20
 LINES_MAX = 10_000_000
+# Empty lines in a row.
+BLANK_LINES_MAX = 100
 # Characters of a line; a page may have a whole output in one line, which is divided if it is no longer.
 LINE_MAX = 10_000
 FOLDED_MAX = 100_000
@@ -40,6 +42,9 @@ VALUES_MAX = 500
 VALUE_MAX = 1_000
 PASSES_MAX = 500
 PASSES_CHARACTERS_MAX = 1_000_000
+# Workloads of an experiment that is written, its transactions, and notes about it.
+WORKLOADS_MAX = 100
+NOTES_MAX = 100
 # Hosts and ports that a command may combine.
 HOSTS_MAX = 64
 # Characters of one SQL statement, and of all that are parsed.

@@ -27,8 +27,7 @@ def find(reading: Reading) -> Iterator[Finding]:
     Catches figures of an emulated server. A published benchmark starts its server with --platform linux/amd64
     and does not say on which processor.
     """
-    lines = list(reading.document.lines())
-    for index, text in lines:
+    for index, text in reading.document.lines():
         if match := _PLATFORM.search(text):
             yield finding(
                 reading,
@@ -46,7 +45,7 @@ def find(reading: Reading) -> Iterator[Finding]:
     limit = next(
         (
             (number(match[1].upper()), index)
-            for index, text in lines
+            for index, text in reading.document.lines()
             if _CONTAINER.search(text) and (match := _MEMORY.search(text))
         ),
         None,

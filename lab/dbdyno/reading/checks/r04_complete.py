@@ -66,11 +66,11 @@ class _Lines:
     """The indexes of the lines of scripts that matter here, in rising order."""
 
     def __init__(self, document: Document) -> None:
-        lines = list(document.lines())
-        self.loops = [index for index, text in lines if "do" in text or "for" in text if _LOOP.search(text)]
-        self.ends = [index for index, text in lines if text.startswith("done") and _DONE.match(text)]
-        self.taken = [index for index, text in lines if "=" in text and _TAKEN.search(text)]
-        self.statuses = [index for index, text in lines if _STATUS.search(text)]
+        lines = document.lines
+        self.loops = [index for index, text in lines() if "do" in text or "for" in text if _LOOP.search(text)]
+        self.ends = [index for index, text in lines() if text.startswith("done") and _DONE.match(text)]
+        self.taken = [index for index, text in lines() if "=" in text and _TAKEN.search(text)]
+        self.statuses = [index for index, text in lines() if _STATUS.search(text)]
 
     def loop(self, call: Call) -> tuple[int, int]:
         """The first and the last line of the loop around a call; (0, -1) without one."""

@@ -62,12 +62,12 @@ def _rows(document: Document, start: int) -> list[_Row]:
     if len(first) < 2 or _RULE.match(document.texts[start]):
         return []
     if len(first) > COLUMNS_MAX:
-        text = compose(
+        note = compose(
             "the line has {columns:,} cells; tables have at most {limit:,}",
             columns=len(first),
             limit=COLUMNS_MAX,
         )
-        document.left_out.add("columns", document.numbers[start], text)
+        document.left_out.add("columns", document.numbers[start], note)
         return []
     rows = [_Row(start, first)]
     for index, text in document.lines(start + 1):
