@@ -13,7 +13,8 @@ _LINES_BELOW = 2
 # What documents write in place of a password, switches that are called so, and words after an option that
 # asks for the password.
 _PLACEHOLDER = re.compile(
-    r"[\"'`]?(?:<[^<>]{0,60}>|\[[^\[\]]{0,60}\]|x{3,40}|X{3,40}|\*{1,40}|\.{2,40}|…|\$[\w{(\[].{0,100}|%\w{1,40}%|"
+    r"[\"'`]?(?:<[^<>]{0,60}>|\[[^\[\]]{0,60}\]|"
+    r"x{3,40}|X{3,40}|\*{1,40}|\.{2,40}|…|\$[\w{(\[].{0,100}|%\w{1,40}%|"
     r"pass(?:word|wd)?(?:\(.{0,200})?|yourpassword|your[_-]password|비밀번호|密码|パスワード|-.{0,200}|=.{0,200}|[|>&;].{0,200}|"
     r"on|off|true|false|yes|no|null|none|prepare|run|cleanup|and|or|is|as|for|in|of|the|using)?[\"'`,;.)\\]{0,3}",
     re.IGNORECASE,
@@ -100,7 +101,11 @@ _FORMS = tuple(
             r"[\w.~+/=-]{6,2000}",
         ),
         # A line of .pgpass.
-        ((":5432:", ":*:"), r"^[^:\s]{1,200}:(?:\d{1,5}|\*):[^:\s]{1,64}:[^:\s]{1,64}:", r"\S{1,200}$"),
+        (
+            (":5432:", ":6432:", ":3306:", ":*:"),
+            r"(?<!\S)[^:\s]{1,200}+:(?:\d{1,5}|\*):[^:\s]{1,64}+:[^:\s]{1,64}+:",
+            r"[^\s<|*`]{1,200}",
+        ),
     )
 )
 # A password or its hash, and what follows it in a statement.

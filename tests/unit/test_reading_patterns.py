@@ -1,0 +1,187 @@
+"""Every regular expression of `dbdyno.reading` takes a time in proportion to its text, whatever the text is."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dbdyno.reading
+from dbdyno import redaction
+from dbdyno.reading.patterns import RUN_MAX, decimal, linear, whole
+
+FOLDER = Path(dbdyno.reading.__file__).parent
+# Each class of character, and mixtures of which patterns repeat parts.
+UNITS = (
+    *(" ", "\t", "\n", "7", "a", "Z", "_", "가", "\u00a0", *"!\"#$%&'()*+,-./:;<=>?@[\\]^`{|}~"),
+    *(
+        "1 ",
+        "a ",
+        "a=",
+        "| ",
+        "<td>",
+        "1.",
+        "--",
+        "1,",
+        "a-",
+        "- ",
+        "**",
+        "$(",
+        "{1",
+        "x=1 ",
+        "--a=",
+        " a=",
+        "(a",
+    ),
+    *(
+        "a(",
+        "&#1",
+        "x@",
+        "a:b@",
+        "://",
+        "1 threads ",
+        "threads ",
+        "for a in ",
+        "mysql ",
+        "mysql -p ",
+        "CPU ",
+        "1461",
+    ),
+    *(
+        "password ",
+        "password=",
+        "password='a",
+        "identified by ",
+        "min lat",
+        "avglat",
+        "a.b",
+        "db.r5.",
+        "![a",
+        "(1",
+    ),
+    *(
+        "number of ",
+        "transactions: ",
+        "rm -a ",
+        "count(*) ",
+        "innodb_",
+        "${a:-",
+        "$a",
+        '"\\',
+        "\\'",
+        "run run ",
+    ),
+)
+SHORT, LONG = 10_000, 100_000
+# Ten times the text may take this much longer: a quadratic pattern takes a hundred times as long.
+GROWTH_MAX = 35
+# Times below this are noise of the clock.
+CLEAR_S = 0.1
+
+
+def patterns() -> dict[str, re.Pattern[Any]]:
+    """The compiled patterns of all modules, by their names."""
+    names = [one.name for one in pkgutil.walk_packages([str(FOLDER)], "dbdyno.reading.")]
+    found: dict[int, tuple[str, re.Pattern[Any]]] = {}
+    for module in (*map(importlib.import_module, names), redaction):
+        for name, value in vars(module).items():
+            for path, one in _within(f"{module.__name__}.{name}", value):
+                found.setdefault(id(one), (path, one))
+    return dict(found.values())
+
+
+def _within(path: str, value: object) -> Iterator[tuple[str, re.Pattern[Any]]]:
+    if isinstance(value, re.Pattern):
+        yield path, value
+    elif isinstance(value, tuple | list):
+        for number, one in enumerate(value):
+            yield from _within(f"{path}[{number}]", one)
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield from _within(f"{path}[{key}]", one)
+
+
+def seconds(pattern: re.Pattern[Any], text: str) -> float:
+    """The CPU time of all ways in which patterns are used."""
+    given: Any = text.encode() if isinstance(pattern.pattern, bytes) else text
+    began = time.process_time()
+    pattern.match(given)
+    pattern.fullmatch(given)
+    pattern.search(given)
+    for _ in pattern.finditer(given):
+        pass
+    return time.process_time() - began
+
+
+def slow_texts(pattern: re.Pattern[Any]) -> list[str]:
+    """The units whose repetition takes a time out of proportion to its length."""
+    slow = []
+    for unit in UNITS:
+        short = seconds(pattern, (unit * SHORT)[:SHORT])
+        if short > CLEAR_S:
+            # 100 times this for ten times the text would take minutes.
+            slow.append(unit)
+        elif (long := seconds(pattern, (unit * LONG)[:LONG])) > max(CLEAR_S, GROWTH_MAX * short):
+            # Another process may have taken the caches: the shortest of three counts.
+            again = min(seconds(pattern, (unit * LONG)[:LONG]) for _ in range(2))
+            if min(long, again) > max(CLEAR_S, GROWTH_MAX * short):
+                slow.append(unit)
+    return slow
+
+
+ALL = patterns()
+
+
+def test_all_patterns_are_found() -> None:
+    assert len(ALL) > 150
+    assert "dbdyno.reading.claim._END" in ALL
+    assert "dbdyno.reading.formats.sysbench._LINES[0][1]" in ALL
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_no_pattern_needs_a_time_out_of_proportion(part: int) -> None:
+    slow = {name: found for name in sorted(ALL)[part::4] if (found := slow_texts(ALL[name]))}
+    assert not slow
+
+
+@pytest.mark.parametrize("text", [r"\s*x", r"\d+ threads", r"(\w+)\s*=\s*$", r"a.*b"])
+def test_the_measure_finds_quadratic_patterns(text: str) -> None:
+    assert slow_texts(re.compile(text))
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.py")), ids=lambda path: path.stem)
+def test_no_pattern_is_hidden_in_a_function(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    inside = [
+        call.lineno
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef)
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and isinstance(call.func.value, ast.Name)
+        and call.func.value.id == "re"
+    ]
+    # `linear` itself compiles what it is given.
+    assert not inside or path.name == "patterns.py"
+
+
+def test_repetitions_get_a_limit() -> None:
+    assert linear(r"a*b+?[*+]\*(?:c+)?d++").pattern == (
+        rf"a{{0,{RUN_MAX}}}b{{1,{RUN_MAX}}}?[*+]\*(?:c{{1,{RUN_MAX}}})?d{{1,{RUN_MAX}}}+"
+    )
+
+
+def test_numbers_that_no_benchmark_measures_are_none() -> None:
+    assert (whole("1,000"), whole("9" * 5_000), whole("1.5"), whole("")) == (1000, None, None, None)
+    assert (decimal("1,234.5"), decimal("0"), decimal("-2")) == (1234.5, 0.0, -2.0)
+    assert not any(
+        decimal(text) for text in ("nan", "inf", "1e999999", "1e-300", "9" * 5_000, "1.2.3", "...", "")
+    )
