@@ -6,6 +6,7 @@ the rest of the document is read; only a document of too many bytes is refused.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -23,8 +24,9 @@ FOLDED_MAX = 100_000
 NUMBER_MIN = 1e-12
 NUMBER_MAX = 1e15
 DIGITS_MAX = 15
-# Columns of a table, and cells of a page's tables that repeat others by rowspan and colspan.
+# Columns and rows of a table, and cells of a page's tables that repeat others by rowspan and colspan.
 COLUMNS_MAX = 1_000
+ROWS_MAX = 20_000
 SPAN_MAX = 100
 SPANNED_MAX = 100_000
 # Results of a document, its variants, planned loads, and sentences that compare.

@@ -19,6 +19,8 @@ from dbdyno.reading.result import Figure, Result
 
 _USERS = linear(r"(?<!\d)(\d{1,15}+) (?:Active )?Virtual Users? (?:configured|Created)", re.IGNORECASE)
 _RESULT = linear(r"System achieved (\d+) (?:(NOPM) from (\d+) (\w+) TPM|(\w+) TPM at (\d+) NOPM)")
+# "HammerDB 4" has fewer characters than any other line that is read.
+_LENGTH_MIN = 10
 _VERSION = linear(r"HammerDB(?: CLI)? v?(\d[\d.]*)")
 
 
@@ -27,6 +29,8 @@ def find(document: Document) -> Iterator[Result]:
     users: int | None = None
     version = ""
     for index, text in document.lines():
+        if len(text) < _LENGTH_MIN:
+            continue
         if match := _USERS.search(text):
             users = whole(match[1])
         elif match := _VERSION.search(text):

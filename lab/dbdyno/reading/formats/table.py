@@ -10,7 +10,7 @@ from dbdyno.reading import headings
 from dbdyno.reading.document import Document
 from dbdyno.reading.formats.format import Format
 from dbdyno.reading.formats.table_layout import Cell, results
-from dbdyno.reading.limits import COLUMNS_MAX
+from dbdyno.reading.limits import COLUMNS_MAX, ROWS_MAX
 from dbdyno.reading.patterns import linear
 from dbdyno.reading.result import Result
 from dbdyno.text import compose
@@ -37,6 +37,10 @@ def find(document: Document) -> Iterator[Result]:
     """The results in all tables of a document."""
     index = 0
     while index < len(document.texts):
+        text = document.texts[index]
+        if " " not in text and "|" not in text and "\t" not in text and "│" not in text:
+            index += 1
+            continue
         rows = _rows(document, index)
         # A line that is no heading of a table may be above one that is.
         for start in range(min(len(rows) - 1, _HEADINGS_MAX)):
@@ -77,6 +81,10 @@ def _rows(document: Document, start: int) -> list[_Row]:
             continue
         cells = _cells(text)
         if len(cells) != len(first):
+            break
+        if len(rows) >= ROWS_MAX:
+            note = compose("only the first {limit:,} rows of the table are read", limit=ROWS_MAX)
+            document.left_out.add("rows", document.numbers[index], note)
             break
         rows.append(_Row(index, cells))
     return rows
