@@ -72,9 +72,9 @@ _FORMS = tuple(
             r"[\"'](?:[^\"'\\]|\\.|''){0,500}+[\"']?",
         ),
         (
-            ("replace", "retain"),
-            r"\b(?:REPLACE|RETAIN)\s{1,9}(?=')",
-            r"'(?:[^'\\]|\\.|''){1,500}+'(?=\s{0,9}(?:;|$|RETAIN))",
+            ("replace",),
+            r"\b(?:IDENTIFIED|PASSWORD)\b[^;\n]{0,300}\bREPLACE\s{1,9}(?=')",
+            r"'(?:[^'\\]|\\.|''){1,500}+'",
         ),
         # Short options of clients: -pSECRET, redis-cli -a SECRET, curl -u user:SECRET.
         (("-p",), r"(?<![^\s\"'`(<>=|])-p", r"(?:[^\s\d\-\"'<][^\s<|]{0,200}+|[\"'][^\"'\n]{1,200}[\"']?)"),

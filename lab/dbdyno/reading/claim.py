@@ -128,7 +128,11 @@ def find_claims(document: Document, occupied: frozenset[int]) -> Iterator[Claim]
     """The claims in the lines that are no output, command or setting."""
     number = 0
     for index, line in document.lines():
-        if index in occupied or (" " not in line and "\t" not in line) or line.lstrip().startswith(("#!", "$", "--")):
+        if (
+            index in occupied
+            or (" " not in line and "\t" not in line)
+            or line.lstrip().startswith(("#!", "$", "--"))
+        ):
             continue
         for sentence in _END.split(line):
             claim = _claim(sentence.strip(" \t#*>-=|"), index)

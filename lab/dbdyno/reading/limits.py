@@ -6,7 +6,6 @@ the rest of the document is read; only a document of too many bytes is refused.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

@@ -12,7 +12,7 @@ from dbdyno.reading.limits import DIGITS_MAX, NUMBER_MAX, NUMBER_MIN
 
 # Longer than any run of blanks, word or number that means something.
 RUN_MAX = 64
-_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]|[*+](?=[?+]?)|\{\d*,\d*\}|\(\?|.", re.DOTALL)
+_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\]){0,200}+\]|[*+](?=[?+]?)|\{\d*,\d*\}|\(\?|.", re.DOTALL)
 
 
 def linear(text: str, flags: int = 0) -> re.Pattern[str]:

@@ -193,7 +193,7 @@ class _Script:
         """The text with these values of its variables."""
         parts: list[str] = []
         size = end = 0
-        for match in _VARIABLE.finditer(text) if "$" in text else ():
+        for match in _VARIABLE.finditer(text) if "$" in text and self._characters > 0 else ():
             # ${NAME:-default} of an unknown variable is its default.
             default = match[0] if match["default"] is None else match["default"]
             parts += [text[end : match.start()], values.get(_name(match), default)]
@@ -202,6 +202,14 @@ class _Script:
             if size > LINE_MAX:
                 break
         replaced = "".join([*parts, text[end:]])
+        self._characters -= max(0, len(replaced) - len(text))
+        if self._characters <= 0 and "$" in text:
+            note = compose(
+                "the values of variables add more than {limit:,} characters to the commands; later ones stay as "
+                "they are written",
+                limit=PASSES_CHARACTERS_MAX,
+            )
+            self._leave_out("characters", note)
         if len(replaced) > LINE_MAX:
             note = compose(
                 "with the values of its variables the line has more than {limit:,} characters; the first "
