@@ -22,7 +22,8 @@ _PLACEHOLDER = re.compile(
 # The end of a name that is one of a password; it is not a longer word such as "passed".
 _NAME = (
     r"(?:pass(?:word|wd|phrase|wort)?|pwd|secret|(?:api|access|secret|private|account)[_-]?key|(?:[_-]|auth)token|"
-    r"requirepass|masterauth|contraseña|mot de passe|senha|пароль|비밀번호|암호|密码|パスワード)(?:[_-]?\d{1,2})?"
+    r"requirepass|masterauth|contraseña|mot de passe|senha|пароль|비밀번호|암호|密码|パスワード)"
+    r"(?:[_-]?\d{1,2})?"
 )
 _TAG = r"<[^<>]{0,200}>"
 _QUOTED = r"\"(?:[^\"\\\n]|\\.){0,500}+\"|'(?:[^'\\\n]|\\.|''){0,500}+'|`[^`\n]{0,500}`"
@@ -44,7 +45,8 @@ _FORMS = tuple(
         # A line of a file, whose value may have blanks: "password: two words".
         (
             _NAMES,
-            rf"^[ \t#>*-]{{0,40}}[\"'`]?[\w.-]{{0,60}}{_NAME}[\"'`]?[*_`]{{0,4}}(?:[ \t]{{0,60}}:[ \t]{{1,60}}|[ \t]{{1,60}}=[ \t]{{1,60}})[*_]{{0,4}}",
+            rf"^[ \t#>*-]{{0,40}}[\"'`]?[\w.-]{{0,60}}{_NAME}[\"'`]?[*_`]{{0,4}}"
+            rf"(?:[ \t]{{0,60}}:[ \t]{{1,60}}|[ \t]{{1,60}}=[ \t]{{1,60}})[*_]{{0,4}}",
             rf"(?:{_QUOTED}|[^\s\"'|<{{\[][^\n|<]{{0,500}}+)",
         ),
         # --password=x, MYSQL_PWD=x, "password": "x", password => 'x', | password | x |, <password>x.
@@ -57,7 +59,8 @@ _FORMS = tuple(
         # --password x, requirepass x, ENV MYSQL_ROOT_PASSWORD x, the password is x.
         (
             _NAMES,
-            rf"(?:--[\w-]{{0,60}}{_NAME}|\b(?:requirepass|masterauth)|\bmysqladmin\b[^|;&\n]{{0,300}}\spassword|\b(?:ENV|ARG|setenv)\s{{1,9}}\w{{0,60}}{_NAME})\s{{1,9}}",
+            rf"(?:--[\w-]{{0,60}}{_NAME}|\b(?:requirepass|masterauth)|\bmysqladmin\b[^|;&\n]{{0,300}}\spassword|"
+            rf"\b(?:ENV|ARG|setenv)\s{{1,9}}\w{{0,60}}{_NAME})\s{{1,9}}",
             _WORD,
         ),
         # SQL.

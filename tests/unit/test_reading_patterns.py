@@ -1,4 +1,4 @@
-"""Every regular expression of `dbdyno.reading` takes a time in proportion to its text, whatever the text is."""
+"""Every regular expression of `dbdyno.reading` takes a time in proportion to its text."""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ class Condition:
 
 
 def find_conditions(sql: str, dialect: Dialect) -> Iterator[Condition]:
-    """The non-deterministic conditions of a statement; none if sqlglot cannot parse it, or writes it only with
-    more levels of nesting than Python has.
+    """The non-deterministic conditions of a statement; none if sqlglot cannot parse it, or if it has more
+    levels of nesting than Python follows.
     """
     try:
         yield from _find_conditions(sql, dialect)

@@ -112,7 +112,8 @@ def read_bytes(file: BinaryIO, name: str) -> bytes:
     size = 0
     if (whole := _size(file)) > DOCUMENT_BYTES_MAX:
         raise Problem(
-            f"{name} has {whole / (1 << 20):,.0f} MiB; dbdyno read reads at most {DOCUMENT_BYTES_MAX >> 20} MiB",
+            f"{name} has {whole / (1 << 20):,.0f} MiB; "
+            f"dbdyno read reads at most {DOCUMENT_BYTES_MAX >> 20} MiB",
             _SMALLER,
         )
     while part := file.read(_CHUNK):

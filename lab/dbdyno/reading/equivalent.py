@@ -69,7 +69,8 @@ def _of_slap(reading: Reading, calls: Sequence[Call]) -> Translation:
     queries = list(dict.fromkeys(call.options["query"].strip().rstrip(";") for call in calls))
     if len(queries) > WORKLOADS_MAX or sum(map(len, queries)) > SQL_TOTAL_MAX:
         raise Problem(
-            f"{reading.document.name} has {len(queries):,} queries with {sum(map(len, queries)):,} characters; "
+            f"{reading.document.name} has {len(queries):,} queries "
+            f"with {sum(map(len, queries)):,} characters; "
             f"an experiment is written of at most {WORKLOADS_MAX} with {SQL_TOTAL_MAX:,}",
             "Write the experiment of its queries as own SQL",
         )
@@ -91,7 +92,8 @@ def _of_slap(reading: Reading, calls: Sequence[Call]) -> Translation:
     statements = sql_statements(reading.document)
     if sum(map(len, statements)) > SQL_TOTAL_MAX:
         notes.append(
-            f"the statements of the document have more than {SQL_TOTAL_MAX:,} characters: write `setup` yourself"
+            f"the statements of the document have more than {SQL_TOTAL_MAX:,} characters: "
+            "write `setup` yourself"
         )
         statements = []
     workload: dict[str, Any] = {"name": "sql", "label": "queries", "transactions": transactions}

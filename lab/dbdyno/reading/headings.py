@@ -57,6 +57,39 @@ _FIGURES = tuple(
 _WITHIN = tuple(
     (name, linear(rf"(?<![\w.])(?:{one.pattern})(?![\w.])", re.IGNORECASE)) for name, one in _FIGURES
 )
+# Texts of which each figure in ASCII has one, in lower case.
+_PARTS = (
+    *(
+        "elap",
+        "time",
+        "duration",
+        "read",
+        "write",
+        "other",
+        "nopm",
+        "tpm",
+        "tps",
+        "eps",
+        "transaction",
+        "trx",
+    ),
+    *(
+        "tx",
+        "event",
+        "qps",
+        "quer",
+        "requests",
+        "selects",
+        "ops",
+        "operations",
+        "99",
+        "95",
+        "min",
+        "max",
+        "avg",
+    ),
+    *("average", "mean", "lat", "response", "err"),
+)
 _UNIT = linear(
     r"(?<!\s)\s*+(?:[(\[,]\s*+(ms|msec|milliseconds?|us|µs|s|sec|seconds?|/s|tps|qps)\s*+[)\]]?|\b(ms|tps|qps))\s*+$",
     re.IGNORECASE,
@@ -113,6 +146,8 @@ def load_within(text: str) -> tuple[int | None, str]:
 @lru_cache(_CACHED_MAX)
 def figure(text: str) -> str:
     """The figure that a heading names and nothing else; "" if it names none."""
+    if not _may_have_figure(text):
+        return ""
     bare = _without_unit(text)
     return next((name for name, pattern in _FIGURES if pattern.fullmatch(bare)), "")
 
@@ -122,6 +157,8 @@ def figure_within(text: str) -> tuple[str, str]:
     """A figure that a heading mentions besides other words, and these words: "tps" and "MySQL 8.0" of "MySQL
     8.0 (TPS)"; twice "" if it mentions none.
     """
+    if not _may_have_figure(text):
+        return "", ""
     bare = _without_unit(text)
     unit = _UNIT.search(text.strip(_MARKS))
     if unit is not None and (name := (unit[1] or unit[2]).lower()) in ("tps", "qps"):
@@ -133,6 +170,14 @@ def figure_within(text: str) -> tuple[str, str]:
             rest = f"{bare[: match.start()]} {bare[match.end() :]}"
             return name, _label(rest)
     return "", ""
+
+
+def _may_have_figure(text: str) -> bool:
+    """Whether a text has a part of a figure's name; quick, because most cells have none."""
+    if not text.isascii():
+        return True
+    lower = text.lower()
+    return any(part in lower for part in _PARTS)
 
 
 def _label(text: str) -> str:

@@ -79,8 +79,8 @@ def lines_of_html(text: str, left_out: LeftOut) -> Iterator[tuple[int, str]]:
 
 
 def _feed(text: str, parser: _Parser) -> None:
-    """Passes the text and the tags of a page to the parser, in a time in proportion to its length: what has no
-    end is not looked for again.
+    """Passes the text and the tags of a page to the parser, in a time in proportion to its length: what has
+    no end is not looked for again.
     """
     place = 0
     last_end = text.rfind(">")

@@ -57,7 +57,8 @@ def read(document: Document) -> Reading:
     """Reads a document."""
     calls = list(find_calls(document))
     calls_above = _CallsAbove(calls)
-    results = [_with_load(document, calls_above.complete(one)) for one in find_results(document)]
+    named: dict[int, frozenset[int]] = {}
+    results = [_with_load(document, calls_above.complete(one), named) for one in find_results(document)]
     settings = list(find_settings(document))
     parts: list[Result | Call | Settings] = [*results, *calls, *settings]
     occupied = frozenset(index for one in parts for index in range(one.first, one.last + 1))
@@ -98,11 +99,16 @@ class _CallsAbove:
         return self._passes[tool][self._lines[tool][place]] if place >= 0 else []
 
 
-def _with_load(document: Document, result: Result) -> Result:
-    """The result with the connections that the lines above it name, if they name one number."""
+def _with_load(document: Document, result: Result, named: dict[int, frozenset[int]]) -> Result:
+    """The result with the connections that the lines above it name, if they name one number; `named` are the
+    numbers of lines that were read.
+    """
     if result.connections is not None:
         return result
     numbers: set[int] = set()
-    for text in document.texts[max(0, result.first - _LINES_ABOVE) : result.first]:
-        numbers.update(int(match[1] or match[2]) for match in _LOAD.finditer(text))
+    for index in range(max(0, result.first - _LINES_ABOVE), result.first):
+        if index not in named:
+            matches = _LOAD.finditer(document.texts[index])
+            named[index] = frozenset(int(match[1] or match[2]) for match in matches)
+        numbers |= named[index]
     return replace(result, connections=numbers.pop()) if len(numbers) == 1 else result

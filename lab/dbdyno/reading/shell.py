@@ -205,8 +205,8 @@ class _Script:
         self._characters -= max(0, len(replaced) - len(text))
         if self._characters <= 0 and "$" in text:
             note = compose(
-                "the values of variables add more than {limit:,} characters to the commands; later ones stay as "
-                "they are written",
+                "the values of variables add more than {limit:,} characters to the commands; later ones "
+                "stay as they are written",
                 limit=PASSES_CHARACTERS_MAX,
             )
             self._leave_out("characters", note)

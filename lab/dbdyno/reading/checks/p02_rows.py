@@ -72,8 +72,8 @@ def find(reading: Reading) -> Iterator[Finding]:
 
 def _leave_out(reading: Reading, statement: str, index: int) -> None:
     text = compose(
-        "the statement has {length:,} characters; dbdyno parses at most {limit:,} of one and {total:,} of all "
-        "statements, so the rows are not compared",
+        "the statement has {length:,} characters; at most {limit:,} of one and {total:,} of all statements "
+        "are parsed, so the rows are not compared",
         length=len(statement),
         limit=SQL_MAX,
         total=SQL_TOTAL_MAX,

@@ -49,7 +49,8 @@ _OTHER = linear(
 _PROGRESS = linear(r"progress: [\d.]+ s, ([\d.]+) tps")
 # What a report begins with if its first lines were left out.
 _FIRST = linear(
-    r"(?<![\s*\->`])[\s*\->`]*+(?:tps ?[=:(]|latency average|transactions processed|number of transactions actually)",
+    r"(?<![\s*\->`])[\s*\->`]*+(?:tps ?[=:(]|latency average|transactions processed|"
+    r"number of transactions actually)",
     re.IGNORECASE,
 )
 # Lines without anything of a report, after which it has ended.

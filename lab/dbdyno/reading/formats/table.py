@@ -42,11 +42,12 @@ def find(document: Document) -> Iterator[Result]:
             index += 1
             continue
         rows = _rows(document, index)
+        grid = _grid(rows)
         # A line that is no heading of a table may be above one that is.
         for start in range(min(len(rows) - 1, _HEADINGS_MAX)):
             has_bars = "|" in document.texts[rows[start].index]
             captions = _captions(document, rows[start].index)
-            table_results = list(results(_grid(rows[start:]), captions, has_bars=has_bars))
+            table_results = list(results(grid[start:], captions, has_bars=has_bars))
             if table_results:
                 yield from table_results
                 break

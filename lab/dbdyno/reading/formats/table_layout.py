@@ -20,8 +20,8 @@ from dbdyno.reading.result import Figure, Result
 from dbdyno.reading.sections import says_more_than_load
 
 _NUMBER = linear(
-    r"(?<![*_`~\d])[*_`~]*+([-+]?\d[\d, ]{0,40}+(?:\.\d{1,40}+)?(?:e[+-]?\d{1,5}+)?)\s{0,9}+([kKM](?![a-zA-Z]))?"
-    r"(?:\s?(?:ms|us|s|tps|qps|/s|sec))?[*_`]{0,9}+(?:\s{0,9}+\(.{0,200}\))?$"
+    r"(?<![*_`~\d])[*_`~]*+([-+]?\d[\d, ]{0,40}+(?:\.\d{1,40}+)?(?:e[+-]?\d{1,5}+)?)"
+    r"\s{0,9}+([kKM](?![a-zA-Z]))?(?:\s?(?:ms|us|s|tps|qps|/s|sec))?[*_`]{0,9}+(?:\s{0,9}+\(.{0,200}\))?$"
 )
 _BARE = re.compile(r"[\d.,]{1,40}+\D{0,3}$")
 _FACTORS = {"k": 1e3, "m": 1e6}
