@@ -31,6 +31,8 @@ _COMMENTS = {
     "[design]": "Where the data come from, and how often each variant is measured.",
     "[[variant]]": "What is compared; the first variant is the baseline.",
 }
+# Characters of the name of a file or a run.
+_NAME_MAX = 250
 _KEYS = "# All keys: docs/experiment.md. dbdyno check says what is wrong and how long it takes."
 _ALONE = """
 # A second variant makes this a comparison, which dbdyno compare runs; then remove blocks = 1 above:
@@ -57,6 +59,12 @@ def init(file: Path, origin: str | None, results: Path) -> None:
     elif (shown := redact(origin)) != origin:
         raise Problem(
             f"--from {shown}: this is no call of sysbench, no file and no stored run",
+            'Give a call of sysbench as text: --from "sysbench … run"',
+        )
+    elif len(origin) > _NAME_MAX or "\0" in origin:
+        raise Problem(
+            f"--from {origin[:40]!r}…: this is no call of sysbench, "
+            f"and a name has at most {_NAME_MAX:,} characters",
             'Give a call of sysbench as text: --from "sysbench … run"',
         )
     else:
