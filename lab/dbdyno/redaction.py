@@ -1,7 +1,7 @@
 """Passwords in text that is shown or stored: commands, settings, URLs, statements and documents.
 
-`redact` knows the forms in which programs, files and SQL name a password, and replaces its value. What stands
-for a password, such as `<password>` or `$PASS`, stays.
+`redact` knows the forms in which programs, files and SQL name a password, and replaces its value. A
+placeholder, such as `<password>` or `$PASS`, is kept.
 """
 
 from __future__ import annotations

@@ -91,8 +91,11 @@ def _print(one: ReadDocument, translate: Translator) -> None:
     for omission in one.left_out:
         print_text(console, translate(_omission(omission)), "yellow", indent=2)
     for variant in one.variants:
-        for number, text in enumerate(_table(variant, translate)):
-            print_text(console, text, "bold" if number == 0 else "dim" if number == 1 else "")
+        name, titles, *rows = _table(variant, translate)
+        print_text(console, name, "bold")
+        print_text(console, titles, "dim")
+        # At once, because a document may have many results.
+        print_text(console, "\n".join(rows))
     print_text(console, translate(one.verdict), "bold")
     for finding in one.findings:
         lines = ", ".join(map(str, finding.lines))

@@ -110,9 +110,12 @@ def _series_of(
     if result.connections is None and heading.section and heading.section == last.heading.section:
         return last
     again = result.connections in last.loads
-    if again and {name: value for name, (value, _) in shown.items()} != {
-        name: value for name, (value, _) in last.settings.items()
-    }:
+    if (
+        again
+        and shown is not last.settings
+        and {name: value for name, (value, _) in shown.items()}
+        != {name: value for name, (value, _) in last.settings.items()}
+    ):
         return None
     if heading.text and again:
         # A heading that came before continues its variant: outputs may alternate.
@@ -144,14 +147,16 @@ class _SettingsByLine:
                 changed = dict(block.values)
                 continue
             changed = dict(self._values) if changed is None else changed
-            changed.update(block.values)
-            if len(changed) > SETTINGS_MAX:
-                changed = dict(itertools.islice(changed.items(), SETTINGS_MAX))
+            left = {name: value for name, value in block.values.items() if name not in changed}
+            changed.update((name, value) for name, value in block.values.items() if name in changed)
+            changed.update(itertools.islice(left.items(), max(0, SETTINGS_MAX - len(changed))))
+            if left.keys() - changed.keys():
                 text = compose(
                     "more than {limit:,} variables are shown; the first ones are read", limit=SETTINGS_MAX
                 )
                 self._document.left_out.add("settings", self._document.numbers[block.first], text)
-        if changed is not None:
+        # Equal settings are one object, which is compared quickly.
+        if changed is not None and changed != self._values:
             self._values = changed
         return self._values
 

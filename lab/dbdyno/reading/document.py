@@ -45,6 +45,8 @@ _LABEL = linear(
 _LINE_END = re.compile(r"\r\n|\n|\r")
 # A pipe that nobody writes has no end.
 _WRITER_TIMEOUT_S = 10.0
+# Characters of the shortest line with a name and a password: "pwd: x".
+_SECRET_MIN = 6
 _CHUNK = 1 << 20
 _SMALLER = "Leave out the lines of intervals, or split the file"
 
@@ -156,7 +158,7 @@ def parse(content: bytes, name: str) -> Document:
             left_out.add("lines", number, compose("only the first {limit:,} lines are read", limit=LINES_MAX))
             break
         text = _clean(raw)
-        if is_page or (len(text) != len(raw) and "&" in raw):
+        if (is_page and len(text) >= _SECRET_MIN) or (len(text) != len(raw) and "&" in raw):
             text = redact(text, secrets)
         blank = 0 if text else blank + 1
         if blank > BLANK_LINES_MAX:

@@ -61,9 +61,9 @@ def examine(reading: Reading) -> list[Finding]:
     """The findings about a document, the most severe first, those of a level by their lines."""
     findings: list[Finding] = []
     for check in ALL:
-        found = check.find(reading)
-        findings += itertools.islice(found, FINDINGS_MAX)
-        if (more := next(found, None)) is not None:
+        iterator = check.find(reading)
+        findings += itertools.islice(iterator, FINDINGS_MAX)
+        if (more := next(iterator, None)) is not None:
             text = compose(
                 "only the first {limit} findings of {code} are listed", limit=FINDINGS_MAX, code=check.code
             )

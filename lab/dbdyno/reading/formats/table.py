@@ -41,7 +41,7 @@ def find(document: Document) -> Iterator[Result]:
         if " " not in text and "|" not in text and "\t" not in text and "│" not in text:
             index += 1
             continue
-        rows = _rows(document, index)
+        rows, last = _rows(document, index)
         grid = _grid(rows)
         # A line that is no heading of a table may be above one that is.
         for start in range(min(len(rows) - 1, _HEADINGS_MAX)):
@@ -51,21 +51,21 @@ def find(document: Document) -> Iterator[Result]:
             if table_results:
                 yield from table_results
                 break
-        index = max(index, rows[-1].index if len(rows) > 1 else index) + 1
+        index = (last if len(rows) > 1 else index) + 1
 
 
 def _grid(rows: Sequence[_Row]) -> list[list[Cell]]:
     return [[Cell(text, row.index) for text in row.cells] for row in rows]
 
 
-def _rows(document: Document, start: int) -> list[_Row]:
-    """The lines from an index on that have as many cells as the first."""
+def _rows(document: Document, start: int) -> tuple[list[_Row], int]:
+    """The lines from an index on that have as many cells as the first, and the index of the last of them."""
     first = _cells(document.texts[start])
     second = _cells(document.texts[start + 1]) if start + 1 < len(document.texts) else ()
     if len(second) > 1 and len(first) != len(second) and "|" not in document.texts[start]:
         first = _named_columns(document.texts[start], len(second)) or first
     if len(first) < 2 or _RULE.match(document.texts[start]):
-        return []
+        return [], start
     if len(first) > COLUMNS_MAX:
         note = compose(
             "the line has {columns:,} cells; tables have at most {limit:,}",
@@ -73,8 +73,8 @@ def _rows(document: Document, start: int) -> list[_Row]:
             limit=COLUMNS_MAX,
         )
         document.left_out.add("columns", document.numbers[start], note)
-        return []
-    rows = [_Row(start, first)]
+        return [], start
+    rows, last = [_Row(start, first)], start
     for index, text in document.lines(start + 1):
         if (text.strip() and _RULE.match(text)) or (
             not text.strip() and len(rows) == 1 and index == start + 1
@@ -86,9 +86,10 @@ def _rows(document: Document, start: int) -> list[_Row]:
         if len(rows) >= ROWS_MAX:
             note = compose("only the first {limit:,} rows of the table are read", limit=ROWS_MAX)
             document.left_out.add("rows", document.numbers[index], note)
-            break
-        rows.append(_Row(index, cells))
-    return rows
+        else:
+            rows.append(_Row(index, cells))
+        last = index
+    return rows, last
 
 
 def _cells(text: str) -> tuple[str, ...]:
@@ -102,7 +103,7 @@ def _cells(text: str) -> tuple[str, ...]:
         return tuple(cell.strip() for cell in bare.replace("│", "|").strip("|").split("|"))
     cells = tuple(_GAP.split(bare))
     words = tuple(bare.split())
-    if 1 < len(words) != len(cells) and all(_stands_alone(word) for word in words):
+    if 1 < len(words) != len(cells) and all(word.isdigit() or _stands_alone(word) for word in words):
         return words
     return cells
 
