@@ -110,17 +110,18 @@ def _series_of(
     if result.connections is None and heading.section and heading.section == last.heading.section:
         return last
     again = result.connections in last.loads
-    if (
-        again
-        and shown is not last.settings
-        and {name: value for name, (value, _) in shown.items()}
-        != {name: value for name, (value, _) in last.settings.items()}
-    ):
+    if again and shown is not last.settings and not _have_equal_values(shown, last.settings):
         return None
     if heading.text and again:
         # A heading that came before continues its variant: outputs may alternate.
         return index.get(_key(result, heading))
     return last
+
+
+def _have_equal_values(one: Mapping[str, tuple[str, int]], other: Mapping[str, tuple[str, int]]) -> bool:
+    return len(one) == len(other) and all(
+        name in other and other[name][0] == value for name, (value, _) in one.items()
+    )
 
 
 def _key(result: Result, heading: Heading) -> tuple[str, ...]:

@@ -154,16 +154,8 @@ class _Script:
     def passes(self, text: str) -> Iterator[list[str]]:
         """The words of a command for each pass of its loops that is followed."""
         for number, words in enumerate(self.expand(text)):
-            if number:
-                self._characters -= sum(map(len, words))
-            if number >= PASSES_MAX or self._characters < 0:
-                note = compose(
-                    "the loops around the command have more than {limit:,} passes, or those of all commands "
-                    "more than {characters:,} characters; the first ones are read",
-                    limit=PASSES_MAX,
-                    characters=PASSES_CHARACTERS_MAX,
-                )
-                self._leave_out("passes", note)
+            if number >= PASSES_MAX:
+                self._leave_out_passes()
                 return
             yield words
 
@@ -179,7 +171,12 @@ class _Script:
             used = dict.fromkeys(_name(match) for match in _VARIABLE.finditer(text))
             names = [name for name in used if name in self._values]
             combinations = itertools.product(*(self._values[name] for name in names))
-        for combination in combinations:
+        for number, combination in enumerate(combinations):
+            if number:
+                self._characters -= len(text)
+                if self._characters < 0:
+                    self._leave_out_passes()
+                    return
             replaced = self._replaced(text, dict(zip(names, combination, strict=True)))
             if not quoted:
                 yield [replaced]
@@ -218,6 +215,15 @@ class _Script:
             )
             self._leave_out("expansion", note)
         return replaced[:LINE_MAX]
+
+    def _leave_out_passes(self) -> None:
+        note = compose(
+            "the loops around the command have more than {limit:,} passes, or those of all commands "
+            "more than {characters:,} characters; the first ones are read",
+            limit=PASSES_MAX,
+            characters=PASSES_CHARACTERS_MAX,
+        )
+        self._leave_out("passes", note)
 
     def _leave_out(self, kind: str, text: Text) -> None:
         self._document.left_out.add(kind, self._document.numbers[self.first], text)
