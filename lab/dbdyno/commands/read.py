@@ -27,6 +27,7 @@ from dbdyno.report import formatting
 from dbdyno.store.imported import Imported
 from dbdyno.text import compose, join
 
+_ROWS_PRINTED = 500
 # The figures that the tables have, if any result of the variant has them.
 _COLUMNS = ("tps", "qps", "nopm", "tpm", "mean_s", "mean_ms", "p95_ms", "p99_ms", "max_ms", "errors")
 
@@ -94,8 +95,9 @@ def _print(one: ReadDocument, translate: Translator) -> None:
         name, titles, *rows = _table(variant, translate)
         print_text(console, name, "bold")
         print_text(console, titles, "dim")
-        # At once, because a document may have many results.
-        print_text(console, "\n".join(rows))
+        # Many at once, because a document may have 50,000 results, and each call takes its time.
+        for start in range(0, len(rows), _ROWS_PRINTED):
+            print_text(console, "\n".join(rows[start : start + _ROWS_PRINTED]))
     print_text(console, translate(one.verdict), "bold")
     for finding in one.findings:
         lines = ", ".join(map(str, finding.lines))
