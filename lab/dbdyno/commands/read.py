@@ -53,7 +53,7 @@ def read(
             stored = Imported.create(results, path.stem, source, one.model_dump(mode="json"))
             print(f"stored in {stored.path}", file=sys.stderr)
     if output is ReadFormat.JSON:
-        answer = [json.loads(one.model_dump_json()) for one in records]
+        answer = [one.model_dump(mode="json") for one in records]
         print(json.dumps(answer[0] if len(answer) == 1 else answer, indent=1, ensure_ascii=False))
     else:
         for number, one in enumerate(records):
@@ -95,7 +95,7 @@ def _print(one: ReadDocument, translate: Translator) -> None:
         name, titles, *rows = _table(variant, translate)
         print_text(console, name, "bold")
         print_text(console, titles, "dim")
-        # Many at once, because a document may have 50,000 results, and each call takes its time.
+        # Many at once, because a document may have 25,000 results, and each call takes its time.
         for start in range(0, len(rows), _ROWS_PRINTED):
             print_text(console, "\n".join(rows[start : start + _ROWS_PRINTED]))
     print_text(console, translate(one.verdict), "bold")

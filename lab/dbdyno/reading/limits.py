@@ -29,7 +29,7 @@ ROWS_MAX = 20_000
 SPAN_MAX = 100
 SPANNED_MAX = 100_000
 # Results of a document, its variants, planned loads, and sentences that compare.
-RESULTS_MAX = 50_000
+RESULTS_MAX = 25_000
 VARIANTS_MAX = 1_000
 LOADS_MAX = 1_000
 CLAIMS_MAX = 2_000
