@@ -1,4 +1,4 @@
-"""Feeds mutated experiment files, stored runs and plans to dbdyno, and prints how they end.
+"""Feeds mutated experiment files, stored runs, plans and documents to dbdyno, and prints how they end.
 
 A document is accepted, or refused with a message. A traceback, a panic, 5 s without an end or 512 MiB for one
 document are wrong: the exit code is then 1, and a document of each kind is kept in `--keep`. Equal seeds give
@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import experiments, plans, runs
+from . import documents, experiments, plans, runs
 from .trial import Tally
 
 
@@ -23,6 +23,7 @@ def main() -> int:
     parser.add_argument("--experiments", type=int, default=10_000, help="number of experiment files")
     parser.add_argument("--runs", type=int, default=1_000, help="number of stored runs")
     parser.add_argument("--plans", type=int, default=1_000, help="number of plans")
+    parser.add_argument("--documents", type=int, default=2_000, help="number of documents of `dbdyno read`")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--keep", type=Path, default=Path("results/mutations"), help="folder of bad documents"
@@ -39,6 +40,7 @@ def main() -> int:
 
 def _measure(options: argparse.Namespace, folder: Path) -> Iterator[Tally]:
     yield experiments.measure(options.experiments, options.seed)
+    yield documents.measure(options.documents, options.seed)
     yield plans.measure(options.plans, options.seed)
     yield runs.measure(options.runs, options.seed, folder)
 

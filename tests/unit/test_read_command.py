@@ -21,6 +21,7 @@ from dbdyno.commands.read import read as work
 from dbdyno.experiment.reading import read
 from dbdyno.problem import Problem
 from dbdyno.reading.checks.reference import with_table
+from dbdyno.redaction import redact
 
 PAGE = Path(__file__).parents[2] / "docs/reading.md"
 POOL = CASE_STUDIES / "thread-pool-one-cpu.txt"
@@ -166,7 +167,8 @@ def test_a_stored_document_is_listed_shown_and_compared(tmp_path: Path) -> None:
     answer = run(POOL, results=tmp_path)
     (folder,) = (tmp_path / "thread-pool-one-cpu").iterdir()
     assert f"stored in {folder}" in answer.stderr
-    assert (folder / "document").read_bytes() == POOL.read_bytes()
+    assert (folder / "document").read_text() == redact(POOL.read_text())
+    assert "--mysql-password=test" not in (folder / "document").read_text()
     own = make(tmp_path, Making(names=("pool", "plain")))
     own.release()
     listed = json.loads(dbdyno("list", *results, "--format", "json").stdout)

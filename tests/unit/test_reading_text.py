@@ -10,7 +10,8 @@ import pytest
 from tests.unit.reading import codes_of, reading_of, summary
 
 from dbdyno.problem import Problem
-from dbdyno.reading.document import BYTES_MAX, load, parse
+from dbdyno.reading.document import load, parse
+from dbdyno.reading.limits import DOCUMENT_BYTES_MAX
 from dbdyno.reading.reading import read
 
 OLD = """\
@@ -161,7 +162,7 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="No such file"):
         load(tmp_path / "missing.txt")
     with (tmp_path / "big.txt").open("wb") as file:
-        file.truncate(BYTES_MAX + 1)
+        file.truncate(DOCUMENT_BYTES_MAX + 1)
     with pytest.raises(Problem, match="reads at most 256 MiB"):
         load(tmp_path / "big.txt")
 

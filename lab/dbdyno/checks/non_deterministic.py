@@ -60,7 +60,16 @@ class Condition:
 
 
 def find_conditions(sql: str, dialect: Dialect) -> Iterator[Condition]:
-    """The non-deterministic conditions of a statement; none if sqlglot cannot parse it."""
+    """The non-deterministic conditions of a statement; none if sqlglot cannot parse it, or if it has more
+    levels of nesting than Python follows.
+    """
+    try:
+        yield from _find_conditions(sql, dialect)
+    except RecursionError:
+        return
+
+
+def _find_conditions(sql: str, dialect: Dialect) -> Iterator[Condition]:
     tree = parse_statement(sql, dialect)
     if tree is None:
         return

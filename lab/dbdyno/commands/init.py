@@ -6,6 +6,7 @@ A file that exists is not changed. The file that is written can be read: `dbdyno
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import textwrap
@@ -20,7 +21,9 @@ from dbdyno.commands.option_document import as_toml
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.reading import read
 from dbdyno.problem import Problem
-from dbdyno.reading.translation import Translation, is_command, translate_text
+from dbdyno.reading.document import load
+from dbdyno.reading.translation import Translation, is_command, translate_document, translate_text
+from dbdyno.redaction import redact
 from dbdyno.store.listing import find_run
 
 _COMMENTS = {
@@ -29,6 +32,8 @@ _COMMENTS = {
     "[design]": "Where the data come from, and how often each variant is measured.",
     "[[variant]]": "What is compared; the first variant is the baseline.",
 }
+# Characters of the name of a file or a run.
+_NAME_MAX = 250
 _KEYS = "# All keys: docs/experiment.md. dbdyno check says what is wrong and how long it takes."
 _ALONE = """
 # A second variant makes this a comparison, which dbdyno compare runs; then remove blocks = 1 above:
@@ -51,8 +56,19 @@ def init(file: Path, origin: str | None, results: Path) -> None:
         source = _ask()
     elif is_command(origin):
         source = _translated(translate_text(origin, Path()))
-    elif Path(origin).is_file():
+    elif os.path.exists(origin) and not os.path.isdir(origin):  # noqa: PTH110, PTH112 — any text is allowed.
         source = _of_file(Path(origin), file)
+    elif (shown := redact(origin)) != origin:
+        raise Problem(
+            f"--from {shown}: this is no call of sysbench, no file and no stored run",
+            'Give a call of sysbench as text: --from "sysbench … run"',
+        )
+    elif len(origin) > _NAME_MAX or "\0" in origin:
+        raise Problem(
+            f"--from {origin[:40]!r}…: this is no call of sysbench, "
+            f"and a name has at most {_NAME_MAX:,} characters",
+            'Give a call of sysbench as text: --from "sysbench … run"',
+        )
     else:
         run = find_run(results, Path(origin))
         source = run.source()
@@ -73,12 +89,7 @@ def _of_file(path: Path, file: Path) -> str:
     """The experiment of a shell script."""
     if path.suffix == ".toml":
         raise Problem(f"--from {path}: this is an experiment file already", f"Copy it: cp {path} {file}")
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise Problem(f"--from {path}: {why}") from error
-    return _translated(translate_text(text, path.parent))
+    return _translated(translate_document(load(path), path.parent))
 
 
 def write_translation(file: Path, translation: Translation, command: str) -> None:

@@ -17,16 +17,17 @@ from dbdyno.commands.text_table import Column, fit, heading, line
 from dbdyno.languages import ENGLISH, Translator, translator
 from dbdyno.problem import ExitCode
 from dbdyno.reading.checks.registry import examine
-from dbdyno.reading.document import Document, load, parse
+from dbdyno.reading.document import Document, load, parse, read_bytes
 from dbdyno.reading.equivalent import equivalent
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.reading import read as read_document
-from dbdyno.reading.record import ReadDocument, ReadFigure, ReadVariant, record
+from dbdyno.reading.record import ReadDocument, ReadFigure, ReadOmission, ReadVariant, record
 from dbdyno.reading.result import FIGURE_TEXTS
 from dbdyno.report import formatting
 from dbdyno.store.imported import Imported
 from dbdyno.text import compose, join
 
+_ROWS_PRINTED = 500
 # The figures that the tables have, if any result of the variant has them.
 _COLUMNS = ("tps", "qps", "nopm", "tpm", "mean_s", "mean_ms", "p95_ms", "p99_ms", "max_ms", "errors")
 
@@ -41,18 +42,18 @@ def read(
     """Print what was read, store it below `results` if that is a folder, and exit with 4 if a mistake forbids
     a comparison. Raises Problem.
     """
-    loaded = [_load(path) for path in paths]
-    readings = [read_document(document) for document, _ in loaded]
+    readings = [read_document(_load(path)) for path in paths]
     if to_experiment is not None:
         _write_experiment(readings, to_experiment)
     translate = translator(language)
     records = [record(reading, examine(reading)) for reading in readings]
     if results is not None:
-        for path, (_, source), one in zip(paths, loaded, records, strict=True):
+        for path, reading, one in zip(paths, readings, records, strict=True):
+            source = reading.document.source.encode()
             stored = Imported.create(results, path.stem, source, one.model_dump(mode="json"))
             print(f"stored in {stored.path}", file=sys.stderr)
     if output is ReadFormat.JSON:
-        answer = [json.loads(one.model_dump_json()) for one in records]
+        answer = [one.model_dump(mode="json") for one in records]
         print(json.dumps(answer[0] if len(answer) == 1 else answer, indent=1, ensure_ascii=False))
     else:
         for number, one in enumerate(records):
@@ -78,20 +79,25 @@ def show_stored(stored: Imported, output: Output) -> None:
         _print(record(reading, examine(reading)), translator(output.language))
 
 
-def _load(path: Path) -> tuple[Document, bytes]:
-    """A document, and its bytes. Raises Problem."""
+def _load(path: Path) -> Document:
+    """A document. Raises Problem."""
     if str(path) == "-":
-        source = sys.stdin.buffer.read()
-        return parse(source, "-"), source
-    return load(path), path.read_bytes()
+        return parse(read_bytes(sys.stdin.buffer, "-"), "-")
+    return load(path)
 
 
 def _print(one: ReadDocument, translate: Translator) -> None:
     console = SafeConsole(highlight=False)
     print_text(console, one.file, "bold")
+    for omission in one.left_out:
+        print_text(console, translate(_omission(omission)), "yellow", indent=2)
     for variant in one.variants:
-        for number, text in enumerate(_table(variant, translate)):
-            print_text(console, text, "bold" if number == 0 else "dim" if number == 1 else "")
+        name, titles, *rows = _table(variant, translate)
+        print_text(console, name, "bold")
+        print_text(console, titles, "dim")
+        # Many at once, because a document may have 25,000 results, and each call takes its time.
+        for start in range(0, len(rows), _ROWS_PRINTED):
+            print_text(console, "\n".join(rows[start : start + _ROWS_PRINTED]))
     print_text(console, translate(one.verdict), "bold")
     for finding in one.findings:
         lines = ", ".join(map(str, finding.lines))
@@ -104,6 +110,10 @@ def _print(one: ReadDocument, translate: Translator) -> None:
             " ", (finding.code, finding.level, join("", (where, ":")), _message(finding.text, finding.fix))
         )
         print_text(console, translate(text), "red" if finding.level == "stop" else "", indent=2)
+
+
+def _omission(one: ReadOmission) -> str:
+    return compose("line {line}: {text}. The rest is read.", line=one.line, text=one.text)
 
 
 def _message(text: str, fix: str) -> str:
@@ -141,6 +151,9 @@ def _number(figure: ReadFigure | None) -> str:
 def _markdown(one: ReadDocument, translate: Translator) -> Iterator[str]:
     """The same as Markdown."""
     yield f"# {_escape(one.file)}"
+    if one.left_out:
+        yield ""
+    yield from (f"- {_escape(translate(_omission(omission)))}" for omission in one.left_out)
     for variant in one.variants:
         name, titles, *rows = _table(variant, translate)
         yield ""

@@ -12,6 +12,9 @@ from decimal import Decimal
 # Powers of 1024, as MySQL and MariaDB read option values ("Specifying Values for Options" in their manuals).
 _SUFFIXES: dict[str, int] = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 _NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)([KMGTPE]?)", re.IGNORECASE)
+# Characters of a number, and its largest power of ten.
+_LENGTH_MAX = 400
+_EXPONENT_MAX = 310
 # PostgreSQL's units, as bytes and as milliseconds ("Parameter Names and Values" in its manual).
 _UNITS = {
     "B": Decimal(1),
@@ -57,12 +60,18 @@ def number(text: str) -> Decimal | None:
     """The numeric value of a setting, with K, M, G, T, P and E as powers of 1024, PostgreSQL's sizes in bytes
     and its times in milliseconds; None if it is not a number.
     """
-    if (with_unit := _WITH_UNIT.fullmatch(text.strip())) is not None:
-        return Decimal(with_unit[1]) * _UNITS[with_unit[2]]
-    match = _NUMBER.fullmatch(text.strip())
-    if match is None:
+    text = text.strip() if len(text) <= _LENGTH_MAX else ""
+    with_unit = _WITH_UNIT.fullmatch(text)
+    match = _NUMBER.fullmatch(text)
+    if with_unit is not None:
+        digits, factor = with_unit[1], _UNITS[with_unit[2]]
+    elif match is not None:
+        digits, factor = match[1], Decimal(1024 ** _SUFFIXES[match[2].upper()])
+    else:
         return None
-    return Decimal(match[1]) * Decimal(1024 ** _SUFFIXES[match[2].upper()])
+    value = Decimal(digits)
+    # No setting has such a size, and a calculation with it would overflow.
+    return value * factor if abs(value.adjusted()) <= _EXPONENT_MAX else None
 
 
 def with_unit(setting: Setting, unit: str | None) -> Setting:

@@ -142,10 +142,13 @@ def first_word(sql: str, dialect: Dialect) -> str:
 
 
 def parse_statement(sql: str, dialect: Dialect) -> Any:
-    """The statement as sqlglot's tree; None if sqlglot cannot parse it, since servers accept more syntax."""
+    """The statement as sqlglot's tree; None if sqlglot cannot parse it, since servers accept more syntax
+    and deeper nesting.
+    """
     try:
         tree = sqlglot().parse_one(sql, read=dialect)
-    except sqlglot().errors.SqlglotError:
+    except (sqlglot().errors.SqlglotError, RecursionError):
+        # The parser calls itself for each level of nesting.
         return None
     return None if isinstance(tree, sqlglot().exp.Command) else tree
 

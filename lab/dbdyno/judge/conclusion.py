@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding, Level
-from dbdyno.reading.claim import About, Claim, find_claims, subject
+from dbdyno.reading.claim import About, Claim, Subjects, find_claims
 from dbdyno.reading.document import Document
 from dbdyno.store.verdict import CombinedEffect, Comparison
 from dbdyno.text import compose
@@ -21,9 +21,10 @@ def findings(experiment: Experiment, comparisons: Sequence[Comparison]) -> Itera
     variant is about the only comparison; with several comparisons it is not examined.
     """
     names = [variant.name for variant in experiment.variants]
+    subjects = Subjects(names)
     document = Document("conclusion", experiment.conclusion.splitlines())
     for claim in find_claims(document, frozenset()):
-        about = subject(claim, names)
+        about = subjects.of(claim)
         for effect, variant, is_reversed in _effects(claim, comparisons, names, about):
             yield from _compare(claim, effect, variant, is_reversed=is_reversed)
 

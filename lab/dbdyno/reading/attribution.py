@@ -8,20 +8,24 @@ result.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dbdyno.reading.document import Document
+from dbdyno.reading.limits import SETTINGS_MAX, VARIANTS_MAX
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.result import Result
 from dbdyno.reading.sections import NO_HEADING, Heading, Headings
 from dbdyno.reading.setting import Settings
+from dbdyno.text import compose
 
 # More settings than this differ between versions or servers, so none of them names the variant.
 _NAMES_MAX = 2
 # A variant whose name has one of these is what others are compared with.
-_BASELINE = re.compile(
+_BASELINE = linear(
     r"\b(?:off|none|without|default|before|baseline|old|disabled|stock|vanilla|one-thread-per-connection)\b|"
     r"미사용|이전|기존|기본|未使用|默认|之前|旧|無効|デフォルト|なし|без|до\b",
     re.IGNORECASE,
@@ -50,15 +54,25 @@ def attribute(
     are no headings.
     """
     headings = Headings(document, occupied | {one.table for one in results})
+    known_settings = _SettingsByLine(document, settings)
     all_series: list[Series] = []
+    index: dict[tuple[str, ...], Series] = {}
     previous = -1
     for result in results:
         heading = NO_HEADING if result.label else headings.between(previous + 1, result.first)
-        shown = _settings_before(settings, result.first)
-        known = _series_of(all_series, result, heading, shown)
+        shown = known_settings.at(result.first)
+        known = _series_of(all_series, index, result, heading, shown)
         if known is None:
+            if len(all_series) >= VARIANTS_MAX:
+                text = compose(
+                    "only the first {limit:,} variants are read; their names are those of headings and cells",
+                    limit=VARIANTS_MAX,
+                )
+                document.left_out.add("variants", document.numbers[result.first], text)
+                continue
             known = Series(result.label, settings=shown, heading=heading, workload=result.workload)
             all_series.append(known)
+            index[_key(result, heading)] = known
         # A table below an output, of its repetitions.
         is_repetition = result.connections is None and len(known.loads) == 1
         added = replace(result, connections=next(iter(known.loads))) if is_repetition else result
@@ -79,12 +93,15 @@ def baseline_first(series: Sequence[Series]) -> list[Series]:
 
 
 def _series_of(
-    all_series: Sequence[Series], result: Result, heading: Heading, shown: Mapping[str, tuple[str, int]]
+    all_series: Sequence[Series],
+    index: Mapping[tuple[str, ...], Series],
+    result: Result,
+    heading: Heading,
+    shown: Mapping[str, tuple[str, int]],
 ) -> Series | None:
     """The series to which a result belongs; None if it begins a new one."""
     if result.label:
-        same = [one for one in all_series if (one.label, one.workload) == (result.label, result.workload)]
-        return same[-1] if same else None
+        return index.get(_key(result, heading))
     last = all_series[-1] if all_series and not all_series[-1].label else None
     if last is None or (result.workload and last.workload != result.workload):
         return None
@@ -93,29 +110,56 @@ def _series_of(
     if result.connections is None and heading.section and heading.section == last.heading.section:
         return last
     again = result.connections in last.loads
-    if again and {name: value for name, (value, _) in shown.items()} != {
-        name: value for name, (value, _) in last.settings.items()
-    }:
+    if again and shown is not last.settings and not _have_equal_values(shown, last.settings):
         return None
     if heading.text and again:
         # A heading that came before continues its variant: outputs may alternate.
-        same = [
-            one
-            for one in all_series
-            if (one.heading.text, one.heading.section) == (heading.text, heading.section)
-        ]
-        return same[-1] if same else None
+        return index.get(_key(result, heading))
     return last
 
 
-def _settings_before(settings: Sequence[Settings], index: int) -> Mapping[str, tuple[str, int]]:
+def _have_equal_values(one: Mapping[str, tuple[str, int]], other: Mapping[str, tuple[str, int]]) -> bool:
+    return len(one) == len(other) and all(
+        name in other and other[name][0] == value for name, (value, _) in one.items()
+    )
+
+
+def _key(result: Result, heading: Heading) -> tuple[str, ...]:
+    """What two results of one series have in common: the name in the output, or else the heading."""
+    if result.label:
+        return ("label", result.label, result.workload)
+    return ("heading", heading.text, heading.section)
+
+
+class _SettingsByLine:
     """The settings that hold at a line: of a file the last one, and all that a server has printed since."""
-    values: dict[str, tuple[str, int]] = {}
-    for block in settings:
-        if block.first > index:
-            break
-        values = values | dict(block.values) if block.is_shown else dict(block.values)
-    return values
+
+    def __init__(self, document: Document, settings: Sequence[Settings]) -> None:
+        self._document = document
+        self._left = deque(settings)
+        self._values: dict[str, tuple[str, int]] = {}
+
+    def at(self, index: int) -> Mapping[str, tuple[str, int]]:
+        """The settings at a line; each call names a later line than the one before."""
+        changed: dict[str, tuple[str, int]] | None = None
+        while self._left and self._left[0].first <= index:
+            block = self._left.popleft()
+            if not block.is_shown:
+                changed = dict(block.values)
+                continue
+            changed = dict(self._values) if changed is None else changed
+            left = {name: value for name, value in block.values.items() if name not in changed}
+            changed.update((name, value) for name, value in block.values.items() if name in changed)
+            changed.update(itertools.islice(left.items(), max(0, SETTINGS_MAX - len(changed))))
+            if left.keys() - changed.keys():
+                text = compose(
+                    "more than {limit:,} variables are shown; the first ones are read", limit=SETTINGS_MAX
+                )
+                self._document.left_out.add("settings", self._document.numbers[block.first], text)
+        # Equal settings are one object, which is compared quickly.
+        if changed is not None and changed != self._values:
+            self._values = changed
+        return self._values
 
 
 def differing_settings(series: Sequence[Series]) -> list[str]:

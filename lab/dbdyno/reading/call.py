@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from dbdyno.reading.document import Document
+from dbdyno.reading.patterns import linear, whole
 from dbdyno.reading.shell import Command, commands, until_end
 
 # Programs, and what their names may follow in a line.
-_PROGRAMS = re.compile(
+_PROGRAMS = linear(
     r"(?:^|[\s/\"'`$(;&|=])(?:sysbench|pgbench|mysqlslap|mariadb-slap)(?:\s|/\S*\s+--)|--(?:mysql|pgsql)-(?:host|socket|user)="
 )
 _NAMES = ("sysbench", "pgbench", "mysqlslap", "mariadb-slap")
+# What options of sysbench for a server begin with.
+_DRIVER_OPTIONS = ("--mysql-", "--pgsql-")
 _PHASES = ("prepare", "run", "cleanup", "prewarm", "warmup")
 # Options of pgbench and mysqlslap that have a value in the next word, with their long names.
 _SHORT = {
@@ -99,8 +101,9 @@ class Call:
 
 def whole_number(text: str) -> int | None:
     """A whole number, also with a unit of sysbench (K, M, G); None for any other text."""
-    match = re.fullmatch(r"(\d+)([KMG]?)", text)
-    return int(match[1]) << _SHIFTS[match[2]] if match else None
+    digits = text.rstrip("KMG")
+    number = whole(digits) if "," not in digits and len(text) - len(digits) < 2 else None
+    return None if number is None else number << _SHIFTS[text[len(digits) :]]
 
 
 def find_calls(document: Document) -> Iterator[Call]:
@@ -116,10 +119,13 @@ def find_calls(document: Document) -> Iterator[Call]:
 
 def _call(command: Command) -> Call | None:
     words = tuple(word for word in command.words if word)
-    at = next((at for at, word in enumerate(words) if PurePosixPath(word).name in _NAMES), None)
+    at = next((at for at, word in enumerate(words) if word.rpartition("/")[2] in _NAMES), None)
     if at is None:
         # A path that a document has cut, before options of sysbench.
-        at = next((at for at, word in enumerate(words) if re.match(r"--(?:mysql|pgsql)-\w+=", word)), 0) - 1
+        at = (
+            next((at for at, word in enumerate(words) if word.startswith(_DRIVER_OPTIONS) and "=" in word), 0)
+            - 1
+        )
         tool = "sysbench"
     else:
         tool = PurePosixPath(words[at]).name

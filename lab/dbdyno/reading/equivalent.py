@@ -12,12 +12,15 @@ from dbdyno.checks.non_deterministic import find_conditions
 from dbdyno.problem import Problem
 from dbdyno.reading.attribution import differing_settings
 from dbdyno.reading.call import Call
+from dbdyno.reading.limits import SQL_TOTAL_MAX, WORKLOADS_MAX, sentence
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.setting import POSTGRESQL
 from dbdyno.reading.statements import sql_statements
 from dbdyno.reading.translation import Translation, translate
 
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._]+")
+_NOT_IN_NAMES = linear(r"[^A-Za-z0-9._]+")
+_WHERE = re.compile(r"\bWHERE\b", re.IGNORECASE)
 _NAME_MAX = 60
 # pgbench's built-in scripts, by the names of its option and of its output.
 _PGBENCH = {"tpcb-like": "tpcb", "": "tpcb", "simple-update": "tpcb", "select-only": "micro/point-query"}
@@ -44,6 +47,7 @@ def equivalent(reading: Reading) -> Translation:
     if reading.loads:
         translation.document["load"]["connections"] = sorted(reading.loads)
     _add_variants(reading, translation)
+    translation.notes += [f"line {one.line}: {sentence(one)}" for one in reading.document.left_out]
     return translation
 
 
@@ -63,6 +67,13 @@ def _of_slap(reading: Reading, calls: Sequence[Call]) -> Translation:
     """Own SQL with the document's tables and its query; a random key becomes a parameter."""
     notes: list[str] = []
     queries = list(dict.fromkeys(call.options["query"].strip().rstrip(";") for call in calls))
+    if len(queries) > WORKLOADS_MAX or sum(map(len, queries)) > SQL_TOTAL_MAX:
+        raise Problem(
+            f"{reading.document.name} has {len(queries):,} queries "
+            f"with {sum(map(len, queries)):,} characters; "
+            f"an experiment is written of at most {WORKLOADS_MAX} with {SQL_TOTAL_MAX:,}",
+            "Write the experiment of its queries as own SQL",
+        )
     if not queries:
         raise Problem(
             "the calls of mysqlslap have no --query", "Write the experiment of its queries as own SQL"
@@ -73,13 +84,18 @@ def _of_slap(reading: Reading, calls: Sequence[Call]) -> Translation:
         text = query
         for condition in find_conditions(query, "mysql"):
             if condition.generator:
-                text = re.sub(
-                    r"\bWHERE\b.*", f"WHERE {condition.parameterized}", text, flags=re.IGNORECASE | re.DOTALL
-                )
+                where = _WHERE.search(text)
+                text = f"{text[: where.start() if where else len(text)]}WHERE {condition.parameterized}"
                 parameters[condition.parameter] = condition.generator
                 notes.append(f"{condition.text} scans the table; the file looks one random key up")
         transactions.append({"name": f"query-{number}", "sql": text})
     statements = sql_statements(reading.document)
+    if sum(map(len, statements)) > SQL_TOTAL_MAX:
+        notes.append(
+            f"the statements of the document have more than {SQL_TOTAL_MAX:,} characters: "
+            "write `setup` yourself"
+        )
+        statements = []
     workload: dict[str, Any] = {"name": "sql", "label": "queries", "transactions": transactions}
     if statements:
         workload["setup"] = (

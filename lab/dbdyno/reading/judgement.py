@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dbdyno.reading.attribution import Series, baseline_first
+from dbdyno.reading.limits import LISTED_MAX, REPETITIONS_MAX
 from dbdyno.reading.result import FIGURE_TEXTS, THROUGHPUTS, TIMES, Result
 from dbdyno.stats.paired import Ratios, effect, mean_ratios
 from dbdyno.text import Text, compose, join
+
+_Loads = Mapping[int | None, Sequence[Result]]
 
 
 @dataclass(frozen=True)
@@ -79,47 +82,66 @@ class Contrast:
 def contrasts(series: Sequence[Series]) -> list[Contrast]:
     """Every variant against the baseline of its workload, in the figures that both have at equal loads."""
     listed: list[Contrast] = []
-    for workload in dict.fromkeys(one.workload for one in series):
-        same = baseline_first([one for one in series if one.workload == workload])
+    by_workload: dict[str, list[Series]] = {}
+    for one in series:
+        by_workload.setdefault(one.workload, []).append(one)
+    for of_workload in by_workload.values():
+        same = baseline_first(of_workload)
+        baseline_loads = _by_load(same[0])
         for variant in same[1:]:
+            variant_loads = _by_load(variant)
             for figure in (*THROUGHPUTS, *TIMES):
-                pairs = _pairs(same[0], variant, figure)
+                pairs = _pairs(baseline_loads, variant_loads, figure)
                 if pairs:
-                    interval = _interval(same[0], variant, figure)
+                    interval = _interval(baseline_loads, variant_loads, figure)
                     listed.append(Contrast(same[0], variant, figure, pairs, interval))
     return listed
 
 
-def _pairs(baseline: Series, variant: Series, figure: str) -> list[Pair]:
+def _by_load(series: Series) -> dict[int | None, list[Result]]:
+    """The results of a series at each load."""
+    loads: dict[int | None, list[Result]] = {}
+    for one in series.results:
+        loads.setdefault(one.connections, []).append(one)
+    return loads
+
+
+def _pairs(baseline: _Loads, variant: _Loads, figure: str) -> list[Pair]:
     """The loads that both have; of several results at one load the geometric means."""
     pairs = []
-    for connections in dict.fromkeys(one.connections for one in baseline.results):
-        first = [one for one in baseline.results if one.connections == connections and one.value(figure)]
-        second = [one for one in variant.results if one.connections == connections and one.value(figure)]
+    for connections in baseline:
+        first, second = (
+            [one for one in side.get(connections, ()) if _positive(one, figure)]
+            for side in (baseline, variant)
+        )
         if first and second:
             change = 100 * math.expm1(_mean_log(second, figure) - _mean_log(first, figure))
             pairs.append(Pair(connections, first[0], second[0], change))
     return pairs
 
 
-def _interval(baseline: Series, variant: Series, figure: str) -> tuple[float, float] | None:
+def _interval(baseline: _Loads, variant: _Loads, figure: str) -> tuple[float, float] | None:
     """The interval of the mean change over the loads, from repetitions in the order of the document."""
     loads = []
-    for connections in dict.fromkeys(one.connections for one in baseline.results):
+    for connections in baseline:
         rows = [
-            [
-                math.log(value)
-                for one in side.results
-                if one.connections == connections and (value := one.value(figure))
-            ]
+            [math.log(value) for one in side.get(connections, ()) if (value := _positive(one, figure))]
             for side in (baseline, variant)
         ]
         if len(rows[0]) != len(rows[1]):
             return None
+        # The test takes a time in proportion to the square of the repetitions.
+        rows = [row[:REPETITIONS_MAX] for row in rows]
         differences = {number: other - base for number, (base, other) in enumerate(zip(*rows, strict=True))}
         loads.append(Ratios(differences, differences))
     change = effect(mean_ratios(loads))
     return change.interval_percent if change is not None else None
+
+
+def _positive(result: Result, figure: str) -> float | None:
+    """A figure that has a ratio to another one; None if it is missing, 0 or negative."""
+    value = result.value(figure)
+    return value if value is not None and value > 0 else None
 
 
 def verdict(series: Sequence[Series], changes: Sequence[Contrast]) -> Text:
@@ -143,14 +165,19 @@ def verdict(series: Sequence[Series], changes: Sequence[Contrast]) -> Text:
 
 
 def _mean_log(results: Sequence[Result], figure: str) -> float:
-    values = [value for one in results if (value := one.value(figure))]
+    values = [value for one in results if (value := _positive(one, figure))]
     return sum(map(math.log, values)) / len(values)
 
 
 def _changes(pairs: Sequence[Pair]) -> Text:
-    """The changes: one, up to four with their loads, or the range."""
+    """The changes with their loads, as many as a reader can take in."""
     texts = [f"{pair.change_percent:+.1f} %" for pair in pairs]
     loads = [str(pair.connections) for pair in pairs if pair.connections is not None]
+    if len(texts) > LISTED_MAX:
+        least, most = (one(pair.change_percent for pair in pairs) for one in (min, max))
+        return compose(
+            "{least:+.1f} % to {most:+.1f} % at {count:,} loads", least=least, most=most, count=len(pairs)
+        )
     if len(loads) != len(texts):
         return join(", ", texts)
     if len(texts) == 1:

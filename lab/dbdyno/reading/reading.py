@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,11 +15,12 @@ from dbdyno.reading.document import Document
 from dbdyno.reading.formats.registry import find_results
 from dbdyno.reading.judgement import Contrast, contrasts
 from dbdyno.reading.loads import planned_loads
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.result import Result
 from dbdyno.reading.setting import Settings, find_settings
 
 # A sentence or a list about the load, and how far above a result it may stand.
-_LOAD = re.compile(
+_LOAD = linear(
     r"\b(\d{1,5}) (?:virtual users|clients|threads|connections|concurrent users)\b|"
     r"number of (?:clients|connections|virtual users)\W+(\d{1,5})\b",
     re.IGNORECASE,
@@ -54,7 +56,9 @@ class Reading:
 def read(document: Document) -> Reading:
     """Reads a document."""
     calls = list(find_calls(document))
-    results = [_with_load(document, _with_call(one, calls)) for one in find_results(document)]
+    calls_above = _CallsAbove(calls)
+    named: dict[int, frozenset[int]] = {}
+    results = [_with_load(document, calls_above.complete(one), named) for one in find_results(document)]
     settings = list(find_settings(document))
     parts: list[Result | Call | Settings] = [*results, *calls, *settings]
     occupied = frozenset(index for one in parts for index in range(one.first, one.last + 1))
@@ -64,29 +68,47 @@ def read(document: Document) -> Reading:
     return Reading(document, results, calls, settings, series, contrasts(series), claims, loads)
 
 
-def _with_call(result: Result, calls: Sequence[Call]) -> Result:
-    """The result with what its output does not say and the call above it does: connections and workload."""
-    if result.table >= 0:
-        return result
-    above = [
-        call
-        for call in calls
-        if call.first < result.first and call.phase == "run" and result.tool.startswith(call.tool)
-    ]
-    if not above:
-        return result
-    last = [call for call in above if call.first == above[-1].first]
-    # The passes of a loop have several numbers.
-    numbers = {call.connections for call in last}
-    connections = numbers.pop() if result.connections is None and len(numbers) == 1 else result.connections
-    return replace(result, connections=connections, workload=result.workload or last[-1].test)
+class _CallsAbove:
+    """Gives results what their output does not say and the call above them does: connections and workload."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        # The passes of the calls by their first lines, for each tool.
+        self._passes: dict[str, dict[int, list[Call]]] = {}
+        for call in calls:
+            if call.phase == "run":
+                self._passes.setdefault(call.tool, {}).setdefault(call.first, []).append(call)
+        self._lines = {tool: list(passes) for tool, passes in self._passes.items()}
+
+    def complete(self, result: Result) -> Result:
+        """The result with what the call above it says."""
+        if result.table >= 0:
+            return result
+        above = (self._above(tool, result.first) for tool in self._passes if result.tool.startswith(tool))
+        last = max((one for one in above if one), key=lambda passes: passes[0].first, default=None)
+        if last is None:
+            return result
+        # The passes of a loop have several numbers.
+        numbers = {call.connections for call in last}
+        connections = result.connections
+        if connections is None and len(numbers) == 1:
+            connections = numbers.pop()
+        return replace(result, connections=connections, workload=result.workload or last[-1].test)
+
+    def _above(self, tool: str, index: int) -> list[Call]:
+        place = bisect_left(self._lines[tool], index) - 1
+        return self._passes[tool][self._lines[tool][place]] if place >= 0 else []
 
 
-def _with_load(document: Document, result: Result) -> Result:
-    """The result with the connections that the lines above it name, if they name one number."""
+def _with_load(document: Document, result: Result, named: dict[int, frozenset[int]]) -> Result:
+    """The result with the connections that the lines above it name, if they name one number; `named` are the
+    numbers of lines that were read.
+    """
     if result.connections is not None:
         return result
     numbers: set[int] = set()
-    for text in document.texts[max(0, result.first - _LINES_ABOVE) : result.first]:
-        numbers.update(int(match[1] or match[2]) for match in _LOAD.finditer(text))
+    for index in range(max(0, result.first - _LINES_ABOVE), result.first):
+        if index not in named:
+            matches = _LOAD.finditer(document.texts[index])
+            named[index] = frozenset(int(match[1] or match[2]) for match in matches)
+        numbers |= named[index]
     return replace(result, connections=numbers.pop()) if len(numbers) == 1 else result

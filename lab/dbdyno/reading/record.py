@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from dbdyno.finding import Finding, Level
 from dbdyno.reading.attribution import Series
 from dbdyno.reading.judgement import Contrast, verdict
+from dbdyno.reading.limits import sentence
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.result import Result
 from dbdyno.text import Composed
@@ -65,6 +66,14 @@ class ReadFinding(BaseModel):
     fix: Composed
 
 
+class ReadOmission(BaseModel):
+    """What exceeded a limit first of its kind, and how often something of this kind did."""
+
+    line: int
+    text: Composed
+    count: int
+
+
 class ReadDocument(BaseModel):
     """One document."""
 
@@ -73,6 +82,8 @@ class ReadDocument(BaseModel):
     changes: list[ReadChange]
     verdict: Composed
     findings: list[ReadFinding]
+    left_out: list[ReadOmission] = []
+    """What of the document was not read because it exceeds a limit."""
 
 
 def record(reading: Reading, findings: Sequence[Finding]) -> ReadDocument:
@@ -87,6 +98,10 @@ def record(reading: Reading, findings: Sequence[Finding]) -> ReadDocument:
                 code=one.code, level=one.level, lines=one.evidence["lines"], text=one.text, fix=one.fix
             )
             for one in findings
+        ],
+        left_out=[
+            ReadOmission(line=one.line, text=sentence(one), count=one.count)
+            for one in reading.document.left_out
         ],
     )
 

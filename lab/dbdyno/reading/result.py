@@ -26,7 +26,7 @@ FIGURE_TEXTS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A number, and the index of the line that has it."""
 
@@ -34,7 +34,7 @@ class Figure:
     index: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Result:
     """What one run measured: the output of a tool, or a row or a cell of a table.
 

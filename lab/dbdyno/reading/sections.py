@@ -8,17 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dbdyno.reading.document import Document
+from dbdyno.reading.patterns import linear
 
 _LENGTH_MAX = 120
 # What a heading says of a load or a repetition, in the languages in which outputs are published.
-_LOAD_WORDS = re.compile(
-    r"threads?|thds?|connections?|clients?|concurrency|users?|queries|runs?|test|bench(?:mark)?|result\w*|for|with|and|of|the|using|in|"
+_LOAD_WORDS = (
+    r"threads?|thds?|connections?|clients?|concurrency|users?|queries|runs?|test|bench(?:mark)?|result\w{0,64}|for|with|and|of|the|using|in|"
     r"at|running|stats?|statistics|output|num(?:ber)?|스레드|쓰레드|개|회|차|회차|테스트|결과|해석|클라이언트|线程|并发|并发数|个|测试|结果|"
-    r"报告|输出|次|第|スレッド|並列|回目|結果|解釈|поток\w*|клиент\w*|соединени\w*|результат\w*|below|is|out|put|here|are|example|x|n|=",
-    re.IGNORECASE,
+    r"报告|输出|次|第|スレッド|並列|回目|結果|解釈|поток\w{0,64}|клиент\w{0,64}|соединени\w{0,64}|результат\w{0,64}|"
+    r"below|is|out|put|here|are|example|x|n|="
 )
+_LOAD_WORD = re.compile(rf"(?<![^\W\d_])(?:{_LOAD_WORDS})(?![a-zA-Z])", re.IGNORECASE)
+_WORDS = re.compile(r"[^\W\d_]++")
 # What tools and shells print, and lines of files.
-_OUTPUT = re.compile(
+_OUTPUT = linear(
     r"FATAL|ALERT|ERROR|Running the test with|Initializing|Threads started|sysbench \d|Number of "
     r"threads|Prewarming|Report intermediate|"
     r"^\W*\[ *\d+ ?s|rows? in set|^\s*mysql>|^\s*\+[-+]+\+|starting vacuum|pgbench \(|transaction "
@@ -33,12 +36,12 @@ _OUTPUT = re.compile(
     r"sec\.\))?\W*$|=[#>]|[\w~\])][#$]\s|^\s*\$\s|;\s*$|\\q|"
     r"^\W*(?:sudo|systemctl|service|mysql|psql|cat|echo|cd|docker|export|apt|yum|vi|nano|time|ulimit|SET|set)\s|^/\S+$|\(\)\s*$|^<\s"
 )
-_MARKDOWN = re.compile(r"(#{1,6})\s+(.*)")
+_MARKDOWN = linear(r"(#{1,6})\s++(.{0,10000})")
 # What headings in plain text begin with.
-_MARKED = re.compile(r"\s*(?:#{1,6}\s|\(?\d{1,2}[.)]\s|\(?[a-zA-Z][.)]\s|[①-⑳]|\[|\*\*)")
+_MARKED = linear(r"(?<!\s)\s*+(?:#{1,6}\s|\(?\d{1,2}[.)]\s|\(?[a-zA-Z][.)]\s|[①-⑳]|\[|\*\*)")
 # The number of a repetition at the end: "old, run 3".
-_REPETITION = re.compile(
-    r"[\s,;:–-]*\(?(?:run|trial|round|iteration|repetition|회차?|次|回目)\s*#?\s*\d+\)?$|[\s,;:–-]+\(?#\s?\d+\)?$",
+_REPETITION = linear(
+    r"(?<![\s,;:–-])[\s,;:–-]*+\(?(?:run|trial|round|iteration|repetition|회차?|次|回目)\s{0,9}+#?\s{0,9}+\d{1,15}+\)?$|(?<![\s,;:–-])[\s,;:–-]++\(?#\s?\d{1,15}+\)?$",
     re.IGNORECASE,
 )
 _STRIPPED = " \t#*->=:·•`_"
@@ -103,10 +106,7 @@ class Headings:
 
 def says_more_than_load(text: str) -> bool:
     """Whether a text has words besides those for loads and repetitions."""
-    words: Sequence[str] = re.findall(
-        r"[^\W\d_]+",
-        re.sub(rf"(?<![^\W\d_])(?:{_LOAD_WORDS.pattern})(?![a-zA-Z])", " ", text, flags=re.IGNORECASE),
-    )
+    words: Sequence[str] = _WORDS.findall(_LOAD_WORD.sub(" ", text))
     return any(len(word) > 1 or not word.isascii() for word in words)
 
 

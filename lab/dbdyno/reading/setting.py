@@ -7,21 +7,27 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dbdyno.reading.document import Document
+from dbdyno.reading.patterns import linear
 
-_SECTION = re.compile(r"\s*\[(mysqld|mysql\.conf|mariadb|server|mysqld[\w.\-]*)\]\s*$")
-_ASSIGNMENT = re.compile(
-    r"\s*(?:set\s+global\s+)?([a-zA-Z][\w\-]{2,})\s*=\s*(.*?)\s*(?:#.*|\s--\s.*|;)?$", re.IGNORECASE
+_SECTION = linear(r"(?<!\s)\s*+\[(mysqld|mysql\.conf|mariadb|server|mysqld[\w.\-]*)\]\s*+$")
+_ASSIGNMENT = linear(
+    r"(?<!\s)\s*+(?:set\s++global\s++)?(?<![\w\-])([a-zA-Z][\w\-]{2,63}+)\s*+=\s*+(.{0,10000}+)$",
+    re.IGNORECASE,
 )
-_FLAG = re.compile(r"\s*((?:skip|log|innodb)[\w\-]+)\s*$")
-_BOX = re.compile(r"\s*\|\s*([a-z][\w]*)\s*\|\s*(.*?)\s*\|\s*$")
-_BOX_HEADING = re.compile(r"\s*\|\s*Variable_name\s*\|\s*Value\s*\|", re.IGNORECASE)
-POSTGRESQL = re.compile(
+# Where a comment begins, or a statement ends.
+_END = re.compile(r"#|(?<=\s)--\s|;$")
+_FLAG = linear(r"(?<!\s)\s*+(?<![\w\-])((?:skip|log|innodb)[\w\-]++)\s*+$")
+_BOX = linear(r"(?<!\s)\s*+\|\s*+([a-z]\w*+)\s*+\|(.{0,10000}+)$")
+_BOX_HEADING = linear(r"(?<!\s)\s*+\|\s*+Variable_name\s*+\|\s*+Value\s*+\|", re.IGNORECASE)
+_BLOCK_END = linear(r"(?<!\s)\s*+(?:\[|EOF\b)")
+_DASHES = re.compile(r"(?<![\s-])\s{0,64}+-{1,1000}+\s{0,64}+")
+POSTGRESQL = linear(
     r"shared_buffers|effective_cache_size|work_mem|maintenance_work_mem|max_wal_size|checkpoint_\w+|wal_\w+|"
     r"synchronous_commit|max_connections|random_page_cost|fsync|full_page_writes|effective_io_concurrency|"
     r"max_worker_processes|max_parallel_\w+|huge_pages|jit|autovacuum\w*|listen_addresses"
 )
 # Settings on a command line, or in a row.
-_INLINE = re.compile(r"(?:^|[\s`\"'])(?:-c\s+)?([a-z_]{4,40})=([\w.]+)")
+_INLINE = linear(r"(?:^|[\s`\"'])(?:-c\s+)?([a-z_]{4,40})=([\w.]+)")
 # Lines in a row that are no settings, after which a block has ended.
 _GAP_MAX = 3
 
@@ -53,7 +59,7 @@ def find_settings(document: Document) -> Iterator[Settings]:
             block = _box(document, index)
         elif (shown := _shown(document, index)) is not None:
             block = shown
-        elif len(found := dict(_INLINE.findall(text))) > 1:
+        elif "=" in text and len(found := dict(_INLINE.findall(text))) > 1:
             values = {
                 _name(name): (value, index) for name, value in found.items() if POSTGRESQL.fullmatch(name)
             }
@@ -71,12 +77,12 @@ def _file(document: Document, first: int, product: str, start: int) -> Settings:
     values: dict[str, tuple[str, int]] = {}
     last = first
     for index, text in document.lines(start):
-        if index - last > _GAP_MAX or text.startswith("```") or re.match(r"\s*\[|\s*EOF\b", text):
+        if index - last > _GAP_MAX or text.startswith("```") or _BLOCK_END.match(text):
             break
         if text.lstrip().startswith("#"):
             last = index
         elif match := _ASSIGNMENT.match(text):
-            values[_name(match[1])] = (match[2].strip("'\""), index)
+            values[_name(match[1])] = (_value(match[2]).strip("'\""), index)
             last = index
         elif match := _FLAG.match(text):
             values[_name(match[1])] = ("ON", index)
@@ -91,7 +97,7 @@ def _box(document: Document, first: int) -> Settings:
     last = first
     for index, text in document.lines(first + 1):
         if match := _BOX.match(text):
-            values[_name(match[1])] = (match[2], index)
+            values[_name(match[1])] = (match[2].strip().removesuffix("|").strip(), index)
         elif not text.lstrip().startswith("+-"):
             break
         last = index
@@ -103,11 +109,17 @@ def _shown(document: Document, index: int) -> Settings | None:
     name = document.texts[index].strip()
     if not POSTGRESQL.fullmatch(name) or index + 2 >= len(document.texts):
         return None
-    if not re.fullmatch(r"\s*-+\s*", document.texts[index + 1]):
+    if not _DASHES.fullmatch(document.texts[index + 1]):
         return None
     return Settings(
         "postgresql", True, {name: (document.texts[index + 2].strip(), index + 2)}, index, index + 2
     )
+
+
+def _value(text: str) -> str:
+    """The value of a setting, without the comment after it."""
+    end = _END.search(text)
+    return text[: end.start()].strip() if end is not None else text.strip()
 
 
 def _name(text: str) -> str:

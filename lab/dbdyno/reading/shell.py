@@ -10,21 +10,30 @@ import itertools
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dbdyno.reading.document import Document
+from dbdyno.reading.limits import (
+    LINE_MAX,
+    PASSES_CHARACTERS_MAX,
+    PASSES_MAX,
+    VALUE_MAX,
+    VALUES_MAX,
+)
+from dbdyno.reading.patterns import linear
+from dbdyno.text import Text, compose
 
-_VARIABLE = re.compile(r"\$\{?(\w+)(?::?[-=]([^}]*))?(?:\[[@*]\])?\}?")
-_ASSIGNMENT = re.compile(r"(?:^|[;&]|\bdo\b|\bexport|\blocal|\breadonly|\bdeclare(?:\s+-\w+)?)\s*(\w+)=")
+_VARIABLE = linear(r"\$(?:\{(?P<braced>\w+)(?::?[-=](?P<default>[^}]{0,200}))?(?:\[[@*]\])?\}|(?P<bare>\w+))")
+_ASSIGNMENT = linear(r"(?:^|[;&]|\bdo\b|\bexport|\blocal|\breadonly|\bdeclare(?:\s+-\w+)?)\s*+(\w+)=")
 # A line that sets a variable, and one that sets it only for the call of a program.
-_SET = re.compile(r"\s*(?:(?:export|local|readonly|declare(?:\s+-\w+)?)\s+)?\w+=")
-_SET_FOR_CALL = re.compile(r"\s*\w+=[^\s\"'(]*\s+(?:\S*/)?[a-z][\w\-]*\s")
-_LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n]*)")
-# A loop that gives more commands than this is not followed further.
-_COMMANDS_MAX = 500
+_SET = linear(r"(?<!\s)\s*+(?:(?:export|local|readonly|declare(?:\s+-\w+)?)\s+)?(?<!\w)\w++=")
+_SET_FOR_CALL = linear(r"(?<!\s)\s*+(?<!\w)\w++=[^\s\"'(]*+\s++(?:\S*/)?[a-z][\w\-]*+\s")
+_LOOP = linear(r"\bfor\s++(\w++)\s++in\s++([^;\n]{0,10000})")
+_VALUE = linear(r"\"((?:[^\"\\]|\\.){0,1000}+)\"|'([^']{0,1000}+)'|([^\s;&|)]{0,1000}+)")
+_REDIRECTION = linear(r"\d{0,3}[<>]")
 # Lines that one command line is wrapped over, at most.
 _WRAPPED_MAX = 60
-_OPTION = re.compile(r"\s*-{1,2}[a-zA-Z]")
+_OPTION = linear(r"(?<!\s)\s*+-{1,2}[a-zA-Z]")
 _ENDS = ("|", "||", "&&", ";", "&")
 
 
@@ -39,28 +48,21 @@ class Command:
     number: int = 0
 
 
-@dataclass
-class _Variables:
-    """The values of variables, each with all values of its loop."""
-
-    values: dict[str, list[str]] = field(default_factory=dict)
-
-
 def commands(document: Document, programs: re.Pattern[str]) -> Iterator[Command]:
     """The commands whose line matches `programs`, once for each pass of the loops whose variables they
     use.
     """
-    variables = _Variables()
+    script = _Script(document, programs)
     for first, last, text in _logical_lines(document, programs):
+        script.first = first
         if text.lstrip().startswith("#") and not programs.search(text):
             continue
-        for name, values in _LOOP.findall(text):
-            variables.values[name] = [word for one in expand(values, variables.values) for word in one]
-        if _SET.match(text) and not _SET_FOR_CALL.match(text):
-            assign(text, variables.values)
-        elif _may_call(text, programs, variables.values):
-            calls = itertools.islice(expand(text, variables.values), _COMMANDS_MAX)
-            for number, words in enumerate(calls):
+        for name, values in _LOOP.findall(text) if "for" in text else ():
+            script.set(name, (word for one in script.expand(values) for word in one))
+        if "=" in text and _SET.match(text) and not _SET_FOR_CALL.match(text):
+            script.assign(text)
+        elif script.may_call(text):
+            for number, words in enumerate(script.passes(text)):
                 yield Command(tuple(words), first, last, number)
 
 
@@ -70,16 +72,21 @@ def _logical_lines(document: Document, programs: re.Pattern[str]) -> Iterator[tu
     texts = document.texts
     while index < len(texts):
         first, text = index, texts[index]
-        while text.endswith("\\") and index + 1 < len(texts) and index - first < _WRAPPED_MAX:
+        while _may_follow(document, first, index, text) and text.endswith("\\"):
             index += 1
             text = f"{text[:-1]} {texts[index]}"
         if programs.search(text):
             # Pages and editors wrap long commands without a backslash.
-            while index + 1 < len(texts) and index - first < _WRAPPED_MAX and _continues(texts[index + 1]):
+            while _may_follow(document, first, index, text) and _continues(texts[index + 1]):
                 index += 1
                 text = f"{text.removesuffix(chr(92))} {texts[index]}"
         yield first, index, text
         index += 1
+
+
+def _may_follow(document: Document, first: int, index: int, text: str) -> bool:
+    """Whether the next line may belong to the command that begins at `first`."""
+    return index + 1 < len(document.texts) and index - first < _WRAPPED_MAX and len(text) < LINE_MAX
 
 
 def _continues(text: str) -> bool:
@@ -90,57 +97,152 @@ def _continues(text: str) -> bool:
     )
 
 
-def _may_call(text: str, programs: re.Pattern[str], values: Mapping[str, list[str]]) -> bool:
-    """Whether a line calls one of the programs, also as the value of a variable."""
-    names = (match[1] for match in _VARIABLE.finditer(text))
-    return bool(programs.search(text)) or any(
-        programs.search(value) for name in names for value in values.get(name, [])
-    )
+class _Script:
+    """The variables of a script, each with all values of its loop."""
 
+    def __init__(self, document: Document, programs: re.Pattern[str]) -> None:
+        self._document = document
+        self._programs = programs
+        self._values: dict[str, list[str]] = {}
+        # The variables of which a value calls one of the programs.
+        self._calling: set[str] = set()
+        # What the passes after the first of each command may have together.
+        self._characters = PASSES_CHARACTERS_MAX
+        # Index of the line that is read.
+        self.first = 0
 
-def assign(text: str, values: dict[str, list[str]]) -> None:
-    """Keeps the value of each variable that the line sets; one from a command has none."""
-    for match in _ASSIGNMENT.finditer(text):
-        value = _first_word(text[match.end() :])
-        if "$(" in value or "`" in value:
-            values.pop(match[1], None)
+    def set(self, name: str, values: Iterator[str]) -> None:
+        """Keeps the values of a variable, as many as are followed."""
+        kept = list(itertools.islice(values, VALUES_MAX + 1))
+        if len(kept) > VALUES_MAX:
+            text = compose(
+                "{name} has more than {limit:,} values; the first {limit:,} are read",
+                name=name,
+                limit=VALUES_MAX,
+            )
+            self._leave_out("values", text)
+        if any(len(value) > VALUE_MAX for value in kept):
+            text = compose(
+                "{name} has a value of more than {limit:,} characters; the first {limit:,} are read",
+                name=name,
+                limit=VALUE_MAX,
+            )
+            self._leave_out("value", text)
+        self._values[name] = [value[:VALUE_MAX] for value in kept[:VALUES_MAX]]
+        self._calling.discard(name)
+        if any(self._programs.search(value) for value in self._values[name]):
+            self._calling.add(name)
+
+    def assign(self, text: str) -> None:
+        """Keeps the value of each variable that the line sets; one from a command has none."""
+        for match in _ASSIGNMENT.finditer(text):
+            value = _first_word(text[match.end() : match.end() + VALUE_MAX + 2])
+            if "$(" in value or "`" in value:
+                self._values.pop(match[1], None)
+                self._calling.discard(match[1])
+            else:
+                self.set(match[1], (one[0] for one in self.expand(value, quoted=False)))
+
+    def may_call(self, text: str) -> bool:
+        """Whether a line calls one of the programs, also as the value of a variable."""
+        if self._programs.search(text):
+            return True
+        return bool(self._calling) and any(
+            _name(match) in self._calling for match in _VARIABLE.finditer(text)
+        )
+
+    def passes(self, text: str) -> Iterator[list[str]]:
+        """The words of a command for each pass of its loops that is followed."""
+        for number, words in enumerate(self.expand(text)):
+            if number >= PASSES_MAX:
+                self._leave_out_passes()
+                return
+            yield words
+
+    def expand(self, text: str, *, quoted: bool = True) -> Iterator[list[str]]:
+        """The words of a text, once for each combination of its variables' values. Those of an unknown
+        variable keep their dollar.
+        """
+        if "$" not in text:
+            combinations: Iterator[tuple[str, ...]] = iter([()])
+            names: list[str] = []
         else:
-            values[match[1]] = [" ".join(words) for words in expand(value, values, quoted=False)]
+            # Values contain no variables: they were replaced when they were set.
+            used = dict.fromkeys(_name(match) for match in _VARIABLE.finditer(text))
+            names = [name for name in used if name in self._values]
+            combinations = itertools.product(*(self._values[name] for name in names))
+        for number, combination in enumerate(combinations):
+            if number:
+                self._characters -= len(text)
+                if self._characters < 0:
+                    self._leave_out_passes()
+                    return
+            replaced = self._replaced(text, dict(zip(names, combination, strict=True)))
+            if not quoted:
+                yield [replaced]
+                continue
+            try:
+                yield shlex.split(replaced, comments=True)
+            except ValueError:
+                yield replaced.replace('"', " ").replace("'", " ").split()
+
+    def _replaced(self, text: str, values: Mapping[str, str]) -> str:
+        """The text with these values of its variables."""
+        parts: list[str] = []
+        size = end = 0
+        for match in _VARIABLE.finditer(text) if "$" in text and self._characters > 0 else ():
+            # ${NAME:-default} of an unknown variable is its default.
+            default = match[0] if match["default"] is None else match["default"]
+            parts += [text[end : match.start()], values.get(_name(match), default)]
+            size += len(parts[-1]) + len(parts[-2])
+            end = match.end()
+            if size > LINE_MAX:
+                break
+        replaced = "".join([*parts, text[end:]])
+        self._characters -= max(0, len(replaced) - len(text))
+        if self._characters <= 0 and "$" in text:
+            note = compose(
+                "the values of variables add more than {limit:,} characters to the commands; later ones "
+                "stay as they are written",
+                limit=PASSES_CHARACTERS_MAX,
+            )
+            self._leave_out("characters", note)
+        if len(replaced) > LINE_MAX:
+            note = compose(
+                "with the values of its variables the line has more than {limit:,} characters; the first "
+                "{limit:,} are read",
+                limit=LINE_MAX,
+            )
+            self._leave_out("expansion", note)
+        return replaced[:LINE_MAX]
+
+    def _leave_out_passes(self) -> None:
+        note = compose(
+            "the loops around the command have more than {limit:,} passes, or those of all commands "
+            "more than {characters:,} characters; the first ones are read",
+            limit=PASSES_MAX,
+            characters=PASSES_CHARACTERS_MAX,
+        )
+        self._leave_out("passes", note)
+
+    def _leave_out(self, kind: str, text: Text) -> None:
+        self._document.left_out.add(kind, self._document.numbers[self.first], text)
+
+
+def _name(match: re.Match[str]) -> str:
+    return match["braced"] or match["bare"]
 
 
 def _first_word(text: str) -> str:
     """The first word of the shell, without its quotes; the elements of an array."""
     if text.startswith("("):
         return text[1:].partition(")")[0].replace('"', "").replace("'", "")
-    match = re.match(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;&|)]*)", text)
+    match = _VALUE.match(text)
     assert match is not None, "the last alternative matches any text"
     return next((group for group in match.groups() if group is not None), "")
 
 
-def expand(text: str, values: Mapping[str, list[str]], *, quoted: bool = True) -> Iterator[list[str]]:
-    """The words of a text, once for each combination of its variables' values. Those of an unknown variable
-    keep their dollar.
-    """
-    # Values contain no variables: they were replaced when they were set.
-    names = list(dict.fromkeys(m[1] for m in _VARIABLE.finditer(text) if m[1] in values))
-    for combination in itertools.product(*(values[name] for name in names)):
-        chosen = dict(zip(names, combination, strict=True))
-
-        def value(match: re.Match[str], chosen: Mapping[str, str] = chosen) -> str:
-            # ${NAME:-default} of an unknown variable is its default.
-            return chosen.get(match[1], match[2] if match[2] is not None else match[0])
-
-        replaced = _VARIABLE.sub(value, text)
-        if not quoted:
-            yield [replaced]
-            continue
-        try:
-            yield shlex.split(replaced, comments=True)
-        except ValueError:
-            yield replaced.replace('"', " ").replace("'", " ").split()
-
-
 def until_end(words: tuple[str, ...]) -> tuple[str, ...]:
     """The words of the first command of a pipe or list, without redirections."""
-    kept = itertools.takewhile(lambda word: word not in _ENDS and not re.match(r"\d*[<>]", word), words)
+    kept = itertools.takewhile(lambda word: word not in _ENDS and not _REDIRECTION.match(word), words)
     return tuple(word.rstrip(";") for word in kept)

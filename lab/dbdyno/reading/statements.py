@@ -10,9 +10,10 @@ from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.experiment.reading import from_document
 from dbdyno.reading.call import Call
 from dbdyno.reading.document import Document
+from dbdyno.reading.patterns import linear
 from dbdyno.run.description import describe
 
-_BEGIN = re.compile(r"\s*(?:CREATE\s+(?:TABLE|INDEX|UNIQUE)|INSERT\s+INTO)\b", re.IGNORECASE)
+_BEGIN = linear(r"(?<!\s)\s*+(?:CREATE\s+(?:TABLE|INDEX|UNIQUE)|INSERT\s+INTO)\b", re.IGNORECASE)
 _LINES_MAX = 60
 
 

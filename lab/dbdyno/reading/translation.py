@@ -17,7 +17,8 @@ from dbdyno.experiment.oltp import OltpWorkload
 from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.problem import Problem
 from dbdyno.reading.call import Call, find_calls, whole_number
-from dbdyno.reading.document import parse
+from dbdyno.reading.document import Document, parse
+from dbdyno.reading.limits import HOSTS_MAX, LOADS_MAX, NOTES_MAX, WORKLOADS_MAX, sentence
 
 # Options with the same meaning as a key, under any of their names.
 _LOAD = {
@@ -38,6 +39,7 @@ _KEYS = {
     "rand-zipfian-exp": "exponent",
 }
 # Options of sysbench itself, which a script does not declare.
+_FRACTION = re.compile(r"\d{1,20}\.\d{1,20}")
 _OUTPUT = (
     *("report-interval", "report-checkpoints", "percentile", "histogram", "verbosity", "debug", "validate"),
     *("events", "max-requests", "forced-shutdown", "config-file"),
@@ -76,10 +78,17 @@ def translate_text(text: str, folder: Path) -> Translation:
     """The experiment of a command line, or of a shell script with its variables and loops. Lua scripts are
     relative to `folder`. Raises Problem if it calls no workload of a database.
     """
-    calls = [call for call in find_calls(parse(text.encode(), "")) if call.tool == "sysbench"]
+    return translate_document(parse(text.encode(errors="replace"), ""), folder)
+
+
+def translate_document(document: Document, folder: Path) -> Translation:
+    """The experiment of a document, as of its text."""
+    calls = [call for call in find_calls(document) if call.tool == "sysbench"]
     if not calls:
         raise Problem("the script has no call of sysbench", 'Give one as text: --from "sysbench … run"')
-    return translate(calls, folder)
+    translation = translate(calls, folder)
+    translation.notes += [f"line {one.line}: {sentence(one)}" for one in document.left_out]
+    return translation
 
 
 def translate(calls: Sequence[Call], folder: Path) -> Translation:
@@ -96,49 +105,54 @@ def translate(calls: Sequence[Call], folder: Path) -> Translation:
             "Name a workload, as in sysbench oltp_read_write --threads=16 run; dbdyno sysbench runs the "
             "tests of the machine",
         )
-    notes: list[str] = []
+    notes: dict[str, None] = {}
     load: dict[str, Any] = {}
-    workloads: list[dict[str, Any]] = []
+    # By their texts, because every call may have another one.
+    workloads: dict[str, dict[str, Any]] = {}
     left: dict[str, None] = {}
     for call in runs:
         workload = _workload(call, folder, left, notes)
-        if workload not in workloads:
-            workloads.append(workload)
-        notes += [
-            f"{word} is not known here" for word in call.unknown if f"{word} is not known here" not in notes
-        ]
+        if len(workloads) < WORKLOADS_MAX:
+            workloads.setdefault(repr(workload), workload)
+        elif repr(workload) not in workloads:
+            notes[f"the file has the first {WORKLOADS_MAX} different workloads of the calls"] = None
+        notes |= {f"{word} is not known here": None for word in call.unknown}
         for name, key in _LOAD.items():
-            if name in call.options:
+            if name in call.options and len(load.get(key, ())) < LOADS_MAX:
                 load.setdefault(key, {}).setdefault(call.options[name], None)
     document = {
         "experiment": {"name": "from-sysbench"},
-        "workload": _with_labels(workloads),
+        "workload": _with_labels(list(workloads.values())),
         "load": _load(load, notes),
         # One measurement of each load, as in the script.
         "design": {"state": "preserve", "blocks": 1},
         "variant": [{"name": "server", **_server(runs[0], notes)}],
     }
-    if any(_server(call, []) != _server(runs[0], []) for call in runs):
-        notes.append(
-            "the calls name several servers; the file has the first: add a variant for each other one"
+    first = _server(runs[0], {})
+    if any(_server(call, {}) != first for call in runs):
+        notes["the calls name several servers; the file has the first: add a variant for each other one"] = (
+            None
         )
     if left:
-        notes.append("these options have no counterpart: " + ", ".join(left))
-    notes.append(
+        more = f" and {len(left) - NOTES_MAX:,} others" if len(left) > NOTES_MAX else ""
+        notes["these options have no counterpart: " + ", ".join(list(left)[:NOTES_MAX]) + more] = None
+    listed = list(notes)
+    if len(listed) > NOTES_MAX:
+        listed = [*listed[:NOTES_MAX], f"there are {len(listed) - NOTES_MAX:,} more notes like these"]
+    listed.append(
         "dbdyno loads the tables itself and drops them at the end; tables that sysbench has prepared in this "
         "database must be dropped first (sysbench … cleanup)"
     )
-    return Translation(document, notes)
+    return Translation(document, listed)
 
 
-def _workload(call: Call, folder: Path, left: dict[str, None], notes: list[str]) -> dict[str, Any]:
+def _workload(call: Call, folder: Path, left: dict[str, None], notes: dict[str, None]) -> dict[str, Any]:
     """The [[workload]] of a call; options that are left are added to `left`."""
     stem = call.test
     is_bundled = stem in get_args(OltpName)
     workload: dict[str, Any] = {"name": stem}
     if stem == "oltp" and not is_bundled:
-        note = "oltp of sysbench 0.5 is oltp_read_write here, whose transaction has other statements"
-        notes += [note] if note not in notes else []
+        notes["oltp of sysbench 0.5 is oltp_read_write here, whose transaction has other statements"] = None
         is_bundled, workload = True, {"name": "oltp_read_write"}
     if not is_bundled:
         path = Path(call.path if call.path.endswith(".lua") else f"{call.path}.lua")
@@ -150,8 +164,7 @@ def _workload(call: Call, folder: Path, left: dict[str, None], notes: list[str])
         if name in _LOAD or _address(name) or name in ("db-driver", "rand-seed", "mysql-ssl"):
             continue
         if "$" in text:
-            note = f"the value of --{name} is not known here: {text}"
-            notes += [note] if note not in notes else []
+            notes[f"the value of --{name} is not known here: {text}"] = None
         elif name in _KEYS:
             keys[_KEYS[name]] = _value(text)
         elif name == "db-ps-mode":
@@ -179,13 +192,13 @@ def _with_labels(workloads: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return workloads
 
 
-def _load(found: Mapping[str, Mapping[str, None]], notes: list[str]) -> dict[str, Any]:
+def _load(found: Mapping[str, Mapping[str, None]], notes: dict[str, None]) -> dict[str, Any]:
     """The [load] of the values of all calls."""
     load: dict[str, Any] = {"connections": [1], "duration": "10s"}
     for key, texts in found.items():
         numbers = [number for text in texts if isinstance(number := _value(text), int) and number > 0]
         unknown = [text for text in texts if not isinstance(_value(text), int)]
-        notes += [f"load.{key}: the value {text} is not known here" for text in unknown]
+        notes |= {f"load.{key}: the value {text} is not known here": None for text in unknown}
         if not numbers:
             continue
         if key in ("connections", "rate"):
@@ -193,14 +206,14 @@ def _load(found: Mapping[str, Mapping[str, None]], notes: list[str]) -> dict[str
         else:
             load[key] = f"{max(numbers)}s"
             if len(set(numbers)) > 1:
-                notes.append(f"load.{key}: the calls have several values; the longest is used")
+                notes[f"load.{key}: the calls have several values; the longest is used"] = None
     if "rate" in load and len(load["connections"]) > 1:
-        notes.append(f"with a rate, connections is one number; of {load['connections']} the largest is used")
+        notes[f"with a rate, connections is one number; of {load['connections']} the largest is used"] = None
         load["connections"] = [max(load["connections"])]
     return load
 
 
-def _server(call: Call, notes: list[str]) -> dict[str, Any]:
+def _server(call: Call, notes: dict[str, None]) -> dict[str, Any]:
     """The server of a call: a URL without the password."""
     driver = "pgsql" if call.options.get("db-driver") == "pgsql" else "mysql"
     if "db-driver" not in call.options and any(name.startswith("pgsql-") for name in call.options):
@@ -208,18 +221,23 @@ def _server(call: Call, notes: list[str]) -> dict[str, Any]:
     texts = {name: call.options.get(f"{driver}-{name}", "") for name in _ADDRESS}
     unknown = [f"--{driver}-{name}" for name, text in texts.items() if "$" in text and name != "password"]
     if unknown:
-        notes.append(f"the value of {', '.join(unknown)} is not known here: correct the URL")
+        notes[f"the value of {', '.join(unknown)} is not known here: correct the URL"] = None
     values = {name: text for name, text in texts.items() if text and "$" not in text}
     if "password" in call.options or texts["password"]:
-        notes.append(
+        notes[
             f"the password (--{driver}-password) is not in this file: put it into the environment variable "
             "DBDYNO_PASSWORD, or name a file with password_file; every user of the machine can read a "
             "password on a command line"
-        )
+        ] = None
     default = "5432" if driver == "pgsql" else "3306"
     host, port = values.get("host", "127.0.0.1"), values.get("port", default)
     # Several hosts or ports are used in turn.
-    where = ",".join(f"{one}:{other}" for one in host.split(",") for other in port.split(","))
+    places = [f"{one}:{other}" for one in host.split(",") for other in port.split(",")[:HOSTS_MAX]][
+        :HOSTS_MAX
+    ]
+    if len(places) == HOSTS_MAX:
+        notes[f"at most {HOSTS_MAX} hosts and ports of a call are in the file"] = None
+    where = ",".join(places)
     user, database = quote(values.get("user", "sbtest")), quote(values.get("db", "sbtest"))
     scheme = "postgresql" if driver == "pgsql" else "mysql"
     socket = f"?socket={quote(values['socket'])}" if "socket" in values else ""
@@ -237,4 +255,4 @@ def _value(text: str) -> int | float | str:
     """A number, also with a unit of sysbench (K, M, G), or the text."""
     if (number := whole_number(text)) is not None:
         return number
-    return float(text) if re.fullmatch(r"\d+\.\d+", text) else text
+    return float(text) if _FRACTION.fullmatch(text) else text

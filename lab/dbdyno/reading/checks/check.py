@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from dbdyno.finding import Finding, Level
+from dbdyno.reading.limits import LINES_LISTED_MAX
 from dbdyno.reading.reading import Reading
 
 
@@ -28,5 +29,5 @@ def finding(
     subject: str = "",
 ) -> Finding:
     """A finding that rests on the lines with these indexes."""
-    lines = sorted({reading.document.numbers[index] for index in indexes if index >= 0})
+    lines = sorted({reading.document.numbers[index] for index in indexes if index >= 0})[:LINES_LISTED_MAX]
     return Finding(code, level, text, evidence={"lines": lines}, subject=subject, fix=fix)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from dbdyno.finding import Finding
 from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
 _PER_1000_MAX = 1.0
 # What sysbench, pgbench and HammerDB print of failed transactions, and the rate of errors in an interval.
-_ERROR_LINES = re.compile(
+_ERROR_LINES = linear(
     r"^\s*(?:\S*/)?(?:mysqlslap|mariadb-slap|pgbench|sysbench): .*(?:[Ee]rror|FATAL|fatal)|"
     r"^\s*(?:FATAL|ALERT|ERROR|Error)\b.*|\berr/s:? [1-9]|could not serialize access|Deadlock found"
 )

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dbdyno.finding import Finding
 from dbdyno.reading.call import Call
 from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose, join
 
@@ -16,7 +17,7 @@ _SIZES = ("tables", "table-size", "oltp-tables-count", "oltp-table-size", "scale
 _DEFAULTS = {"mysql-port": "3306", "pgsql-port": "5432", "mysql-db": "sbtest", "pgsql-db": "sbtest"}
 _PLACE = ("host", "port", "socket", "db")
 # A value that the document does not tell.
-_UNKNOWN = re.compile(r"[$<>{}*]|xx", re.IGNORECASE)
+_UNKNOWN = linear(r"[$<>{}*]|xx", re.IGNORECASE)
 
 
 def find(reading: Reading) -> Iterator[Finding]:

@@ -10,13 +10,16 @@ from typing import Any
 from dbdyno.experiment.sql_text import parse_statement, sqlglot
 from dbdyno.finding import Finding
 from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.limits import NUMBER_MAX, SQL_MAX, SQL_TOTAL_MAX
+from dbdyno.reading.patterns import linear, whole
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
-_INSERT = re.compile(r"\s*INSERT\s+INTO\s+", re.IGNORECASE)
-_COUNTED = re.compile(r"count\(\*\)\s*(?::|=)\s*(\d+)", re.IGNORECASE)
-_COUNT_HEADING = re.compile(r"\s*\|?\s*count(?:\(\*\))?\s*\|?\s*$", re.IGNORECASE)
-_COUNT_CELL = re.compile(r"\s*\|?\s*(\d+)\s*\|?\s*$")
+_INSERT = linear(r"(?<!\s)\s*+INSERT\s++INTO\s++", re.IGNORECASE)
+_CREATE = linear(r"(?<!\s)\s*+CREATE\s++TABLE\s", re.IGNORECASE)
+_COUNTED = linear(r"count\(\*\)\s*+(?::|=)\s*+(\d++)", re.IGNORECASE)
+_COUNT_HEADING = linear(r"(?<!\s)\s*+\|?\s*+count(?:\(\*\))?\s*+\|?\s*+$", re.IGNORECASE)
+_COUNT_CELL = linear(r"(?<!\s)\s*+\|?\s*+(?<!\d)(\d{1,15}+)\s*+\|?\s*+$")
 _STATEMENT_LINES = 60
 _BOX_LINES = 3
 
@@ -34,14 +37,19 @@ def find(reading: Reading) -> Iterator[Finding]:
     163,840,000 rows, and a count of 10,240,000.
     """
     tables: dict[str, _Table] = {}
-    index = 0
+    index = parsed = 0
     texts = reading.document.texts
     while index < len(texts):
         if _INSERT.match(texts[index]):
             statement, last = _statement(texts, index)
-            _insert(statement, index, tables)
+            parsed += len(statement)
+            if len(statement) > SQL_MAX or parsed > SQL_TOTAL_MAX:
+                _leave_out(reading, statement, index)
+                tables.clear()
+            else:
+                _insert(statement, index, tables)
             index = last
-        elif re.match(r"\s*CREATE\s+TABLE\s", texts[index], re.IGNORECASE):
+        elif _CREATE.match(texts[index]):
             tables.clear()
         elif (rows := _count(texts, index)) is not None and len(tables) == 1:
             ((name, table),) = tables.items()
@@ -62,6 +70,17 @@ def find(reading: Reading) -> Iterator[Finding]:
         index += 1
 
 
+def _leave_out(reading: Reading, statement: str, index: int) -> None:
+    text = compose(
+        "the statement has {length:,} characters; at most {limit:,} of one and {total:,} of all statements "
+        "are parsed, so the rows are not compared",
+        length=len(statement),
+        limit=SQL_MAX,
+        total=SQL_TOTAL_MAX,
+    )
+    reading.document.left_out.add("sql", reading.document.numbers[index], text)
+
+
 def _statement(texts: Any, first: int) -> tuple[str, int]:
     lines: list[str] = []
     for index in range(first, min(len(texts), first + _STATEMENT_LINES)):
@@ -77,9 +96,15 @@ def _insert(statement: str, index: int, tables: dict[str, _Table]) -> None:
     exp = sqlglot().exp
     if tree is None or not isinstance(tree, exp.Insert):
         return
-    name = tree.this.find(exp.Table).name
-    rows = _rows(tree.expression, tables)
-    if rows is None:
+    named = tree.this.find(exp.Table)
+    if named is None:
+        return
+    name = named.name
+    try:
+        rows = _rows(tree.expression, tables)
+    except RecursionError:
+        rows = None
+    if rows is None or rows > NUMBER_MAX:
         tables.pop(name, None)
         return
     table = tables.setdefault(name, _Table(0, []))
@@ -117,11 +142,11 @@ def _rows(node: Any, tables: dict[str, _Table]) -> int | None:
 def _count(texts: Any, index: int) -> int | None:
     """The number of rows that a line counts."""
     if match := _COUNTED.search(texts[index]):
-        return int(match[1])
+        return whole(match[1])
     if _COUNT_HEADING.match(texts[index]):
         for text in texts[index + 1 : index + 1 + _BOX_LINES]:
             if match := _COUNT_CELL.match(text):
-                return int(match[1])
+                return whole(match[1])
     return None
 
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import re
+import itertools
 from collections.abc import Iterator
 
 from dbdyno.finding import Finding
 from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.limits import LISTED_MAX
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
 # The name in a command that creates a server of a cloud.
-_CREATED = re.compile(
+_CREATED = linear(
     r"--db-instance-identifier[ =]+([\w\-]+)|gcloud sql instances create ([\w\-]+)|"
-    r"(?:postgres|mysql) flexible-server create .*?--name[ =]+([\w\-]+)"
+    r"(?:postgres|mysql) flexible-server create .{0,300}?--name[ =]+([\w\-]+)"
 )
-_CREATE = re.compile(r"create-db-instance|sql instances create|flexible-server create")
+_CREATE = linear(r"create-db-instance|sql instances create|flexible-server create")
 _COMMAND_LINES = 8
 # The host of a managed server begins with the server's name.
-_MANAGED = re.compile(
-    r"\b([a-zA-Z][\w\-]+)\.[\w\-.]*(?:rds\.amazonaws\.com|database\.azure\.com|\bsql\.goog)"
+_MANAGED = linear(
+    r"(?<![\w.\-])([a-zA-Z][\w\-]{1,62}+)\.(?:[\w\-]{1,62}+\.){0,9}(?:rds\.amazonaws\.com|database\.azure\.com|\bsql\.goog)"
 )
 
 
@@ -62,6 +64,7 @@ def _not_created(reading: Reading) -> Iterator[Finding]:
             created.setdefault(next(name for name in match.groups() if name), index)
         for match in _MANAGED.finditer(text):
             used.setdefault(match[1], index)
+    names = ", ".join(itertools.islice(created, LISTED_MAX)) + (" …" if len(created) > LISTED_MAX else "")
     for name, index in used.items():
         if created and name not in created:
             yield finding(
@@ -71,9 +74,9 @@ def _not_created(reading: Reading) -> Iterator[Finding]:
                 compose(
                     "{name} is measured, but the document creates {created}",
                     name=name,
-                    created=", ".join(created),
+                    created=names,
                 ),
-                (index, *created.values()),
+                (index, *itertools.islice(created.values(), LISTED_MAX)),
                 fix=compose("Store the server's own answer about its class and version with every result"),
             )
 

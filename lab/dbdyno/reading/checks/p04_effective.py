@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from dbdyno.finding import Finding
 from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
 _SHOWN_MAX = 4
 # Settings that say where the server is, not what it does.
-_PLACES = re.compile(r"port|socket|pid|dir$|^user$|log_error|bind|server_id|listen|character|collation")
+_PLACES = linear(r"port|socket|pid|dir$|^user$|log_error|bind|server_id|listen|character|collation")
 
 
 def find(reading: Reading) -> Iterator[Finding]:

@@ -36,10 +36,11 @@ def find(reading: Reading) -> Iterator[Finding]:
     far as possible; one has 512 MB of redo log and the other 1 GB.
     """
     blocks = [block for block in reading.settings if not (block.is_shown or block.is_inline)]
+    named = _named(reading)
     for before, after in itertools.pairwise(blocks):
         differences = list(_differences(before.values, after.values))
         others = differences[1:] if len(differences) > 1 else []
-        is_named = {one.name for one in differences} <= _named(reading)
+        is_named = {one.name for one in differences} <= named
         is_redo = [one for one in differences if one.name == "redo log"]
         if (not others and not is_redo) or is_named or len(differences) > _DIFFERENCES_MAX:
             continue

@@ -10,6 +10,8 @@ from dbdyno.finding import Finding
 from dbdyno.problem import Problem
 from dbdyno.reading.call import Call
 from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.limits import DESCRIBED_MAX
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.statements import prepared_statements
 from dbdyno.text import compose
@@ -17,8 +19,8 @@ from dbdyno.text import compose
 # The limits of a server whose document does not set them (MySQL 5.7 to 9, MariaDB 10.6 to 12).
 _DEFAULTS = {"max_prepared_stmt_count": "16382", "max_connections": "151"}
 # Servers that speak MySQL's protocol and have other limits.
-_FOREIGN = re.compile(r"tidb|oceanbase|seekdb|polardb|vitess|singlestore|doris|starrocks", re.IGNORECASE)
-_ERROR = re.compile(r"1461.*max_prepared_stmt_count|max_prepared_stmt_count.*1461")
+_FOREIGN = linear(r"tidb|oceanbase|seekdb|polardb|vitess|singlestore|doris|starrocks", re.IGNORECASE)
+_ERROR = re.compile(r"1461.{0,200}max_prepared_stmt_count|max_prepared_stmt_count.{0,200}1461")
 
 
 def find(reading: Reading) -> Iterator[Finding]:
@@ -29,29 +31,50 @@ def find(reading: Reading) -> Iterator[Finding]:
     """
     is_foreign = any(_FOREIGN.search(text) for text in reading.document.texts)
     seen: set[tuple[str, str]] = set()
+    highest_of: dict[str, int] = {}
+    for call in reading.calls:
+        if call.phase == "run":
+            highest_of[call.test] = max(highest_of.get(call.test, 0), call.connections or 0)
+    described: dict[tuple[str, ...], int | None] = {}
+    declared = _declared(reading)
     for call in reading.calls:
         if call.tool != "sysbench" or call.phase != "run" or call.driver != "mysql" or is_foreign:
             continue
-        same = [one.connections or 0 for one in reading.calls if (one.test, one.phase) == (call.test, "run")]
-        highest = max(same) or max(reading.loads, default=0)
-        statements = 0 if call.options.get("db-ps-mode") == "disable" else _count(call)
+        highest = highest_of[call.test] or max(reading.loads, default=0)
+        key = (call.test, call.options.get("tables", ""), call.options.get("skip-trx", "off"))
+        if call.options.get("db-ps-mode") == "disable":
+            statements: int | None = 0
+        elif key in described:
+            statements = described[key]
+        elif len(described) < DESCRIBED_MAX:
+            statements = described[key] = _count(call)
+        else:
+            _leave_out(reading, call)
+            continue
         if not highest or statements is None:
             continue
         demand = Demand(highest, call.number("tables", "oltp-tables-count") or 1, statements)
-        for capacity in server_capacities({**_DEFAULTS, **_declared(reading)}, demand, {}, started=False):
-            key = (call.test, capacity.limit_name)
+        for capacity in server_capacities({**_DEFAULTS, **declared}, demand, {}, started=False):
+            named = (call.test, capacity.limit_name)
             if (
                 capacity.limit_name not in _DEFAULTS
                 or capacity.required(highest) <= capacity.limit
-                or key in seen
+                or named in seen
             ):
                 continue
             if capacity.limit_name == "max_connections" and not (reading.settings or statements == 0):
                 # Servers of clouds have other defaults.
                 continue
-            seen.add(key)
+            seen.add(named)
             yield _finding(reading, call, capacity, highest)
     yield from _reached(reading)
+
+
+def _leave_out(reading: Reading, call: Call) -> None:
+    text = compose(
+        "the prepared statements of more than {limit} kinds of calls are not counted", limit=DESCRIBED_MAX
+    )
+    reading.document.left_out.add("described", reading.document.numbers[call.first], text)
 
 
 def _reached(reading: Reading) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dbdyno.checks.non_deterministic import find_conditions
 from dbdyno.finding import Finding
 from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.limits import SQL_MAX, SQL_TOTAL_MAX
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
@@ -18,11 +19,13 @@ def find(reading: Reading) -> Iterator[Finding]:
     row, so a published benchmark scanned ten million rows 100 times and took it for 100 lookups.
     """
     seen: set[str] = set()
+    parsed = 0
     for call in reading.calls:
         statement = call.options.get("query", "").strip().rstrip(";")
-        if not statement or statement in seen:
+        if not statement or statement in seen or len(statement) > SQL_MAX or parsed > SQL_TOTAL_MAX:
             continue
         seen.add(statement)
+        parsed += len(statement)
         for condition in find_conditions(statement, "mysql"):
             if condition.evaluated_per == "row":
                 yield finding(

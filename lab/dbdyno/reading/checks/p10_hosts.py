@@ -7,16 +7,17 @@ from collections.abc import Iterator
 
 from dbdyno.finding import Finding
 from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
-_LINE = re.compile(
-    r"[\s*#|\-]*(OS|operating system|운영 "
+_LINE = linear(
+    r"(?<![\s*#|\-])[\s*#|\-]*+(OS|operating system|운영 "
     r"?체제|操作系统|kernel|커널|CPU|processor|memory|RAM|메모리|内存|disk|storage|디스크|"
-    r"filesystem|instance(?: type| class)?|machine type)\s*[:：|]\s*([^|]+?)[\s|*]*$",
+    r"filesystem|instance(?: type| class)?|machine type)\s*+[:：|]\s*+([^|]{1,200}+)\|?[\s*]*+$",
     re.IGNORECASE,
 )
-_CLASS = re.compile(
+_CLASS = linear(
     r"\bdb\.[a-z]\d\w*\.\w+\b|\b[cmrti]\d\w*\.\d*x?large\b|\bStandard_[A-Z]\d+\w*\b|\b(?:n1|n2|e2|c2)d?-\w+-\d+\b"
 )
 
@@ -32,7 +33,7 @@ def find(reading: Reading) -> Iterator[Finding]:
     by_name: dict[str, dict[str, int]] = {}
     for index, text in reading.document.lines():
         if match := _LINE.match(text):
-            by_name.setdefault(match[1].lower(), {}).setdefault(" ".join(match[2].split()), index)
+            by_name.setdefault(match[1].lower(), {}).setdefault(" ".join(match[2].strip("*").split()), index)
     if classes := instance_classes(reading):
         by_name["instance"] = {**by_name.get("instance", {}), **classes}
     for name, values in by_name.items():

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from dbdyno.finding import Finding
 from dbdyno.reading.call import Call
 from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
-_LOCAL = re.compile(r"localhost|127\.\d+\.\d+\.\d+|::1")
+_LOCAL = linear(r"localhost|127\.\d+\.\d+\.\d+|::1")
 _HOSTS = ("mysql-host", "pgsql-host", "host")
 _SOCKETS = ("mysql-socket", "socket")
 

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from dbdyno.finding import Finding
 from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
 # From this number on, one load generator has more threads than most machines have CPUs to run them.
 _MANY = 256
 # A figure of a machine that generates load, in the words of the tools that print it, or in a sentence.
-_MEASURED = re.compile(
+_MEASURED = linear(
     r"%Cpu\(s\)|\b(?:mpstat|vmstat|pidstat|sar -u|htop)\b|"
     r"(?:client|load generator|sysbench|pgbench|클라이언트|客户端)\W[^.\n]{0,60}(?:CPU|idle)|"
     r"CPU[^.\n]{0,40}(?:client|load generator|클라이언트|客户端)",

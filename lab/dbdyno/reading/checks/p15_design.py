@@ -23,7 +23,11 @@ def find(reading: Reading) -> Iterator[Finding]:
     if not reading.contrasts:
         yield from _without_comparison(reading)
         return
-    compared = [one for contrast in reading.contrasts for one in (contrast.baseline, contrast.variant)]
+    compared = list(
+        {
+            id(one): one for contrast in reading.contrasts for one in (contrast.baseline, contrast.variant)
+        }.values()
+    )
     fewest = min(min(Counter(one.connections for one in series.results).values()) for series in compared)
     # mysqlslap repeats by itself: the shortest and the longest time differ.
     repeats = all(one.value("min_s") != one.value("max_s") for series in compared for one in series.results)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from dbdyno.finding import Finding
 from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
-_COUNTERS = re.compile(
+_COUNTERS = linear(
     r"(?:SHOW|show) (?:GLOBAL |global |ENGINE |engine "
     r")?(?:STATUS|status|INNODB|innodb)|Innodb_\w+|Handler_\w+|performance_schema|pg_stat_\w+|events_waits|"
     r"EXPLAIN|iostat|vmstat|pidstat|\bperf (?:stat|record|top)",

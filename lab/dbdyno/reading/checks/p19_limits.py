@@ -9,14 +9,13 @@ from dbdyno.experiment.quantities import number
 from dbdyno.finding import Finding
 from dbdyno.reading.checks.check import DocumentCheck, finding
 from dbdyno.reading.checks.p14_cache import cache_bytes
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
-_PLATFORM = re.compile(r"(?:--platform[= ]|\bplatform:\s*)[\"']?(linux/\w+)")
-_MEMORY = re.compile(
-    r"(?:--memory[= ]|(?<!\S)-m |\bmem_limit:\s*)[\"']?(\d+(?:\.\d+)?[kmg])b?\b", re.IGNORECASE
-)
-_CONTAINER = re.compile(r"\b(?:docker|podman|nerdctl) run\b|\bmem_limit:", re.IGNORECASE)
+_PLATFORM = linear(r"(?:--platform[= ]|\bplatform:\s*)[\"']?(linux/\w+)")
+_MEMORY = linear(r"(?:--memory[= ]|(?<!\S)-m |\bmem_limit:\s*)[\"']?(\d+(?:\.\d+)?[kmg])b?\b", re.IGNORECASE)
+_CONTAINER = linear(r"\b(?:docker|podman|nerdctl) run\b|\bmem_limit:", re.IGNORECASE)
 # Above this share of the limit the server has too little memory for everything but its cache.
 _SHARE_MAX = 0.8
 _GIB = 1 << 30
@@ -28,8 +27,7 @@ def find(reading: Reading) -> Iterator[Finding]:
     Catches figures of an emulated server. A published benchmark starts its server with --platform linux/amd64
     and does not say on which processor.
     """
-    lines = list(reading.document.lines())
-    for index, text in lines:
+    for index, text in reading.document.lines():
         if match := _PLATFORM.search(text):
             yield finding(
                 reading,
@@ -47,7 +45,7 @@ def find(reading: Reading) -> Iterator[Finding]:
     limit = next(
         (
             (number(match[1].upper()), index)
-            for index, text in lines
+            for index, text in reading.document.lines()
             if _CONTAINER.search(text) and (match := _MEMORY.search(text))
         ),
         None,

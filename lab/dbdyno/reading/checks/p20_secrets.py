@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dbdyno.finding import Finding
 from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
+from dbdyno.redaction import REDACTED
 from dbdyno.text import compose
 
 _PASSWORDS = ("mysql-password", "pgsql-password", "password")
-_OTHER = re.compile(r"--master-user-password\s+\S|\bmysql\b.* -p\S|MYSQL_ROOT_PASSWORD=\S|PGPASSWORD=\S")
-# What documents write in place of a password.
-_PLACEHOLDER = re.compile(
-    r"<.*>|x{3,}|\*+|\.{2,}|\$.*|pass(?:word|wd)?|yourpassword|비밀번호|密码|パスワード|\[.*\]", re.IGNORECASE
+# Reading has replaced each password by an ellipsis.
+_COMMAND = re.compile(
+    rf"(?<!\S)-[\w-]{{1,60}}+[= ]?[\"'`]?{REDACTED}|(?:PASSWORD|PWD|PASS)=[\"'`]?{REDACTED}|://[^\s/@]{{0,100}}+{REDACTED}@"
 )
-_OPEN = re.compile(r"(?:cidr|source-ranges|cidr_blocks)\W+0\.0\.0\.0/0")
+_OPEN = linear(r"(?:cidr|source-ranges|cidr_blocks)\W+0\.0\.0\.0/0")
 
 
 def find(reading: Reading) -> Iterator[Finding]:
@@ -25,7 +26,9 @@ def find(reading: Reading) -> Iterator[Finding]:
     Every user of a machine can read the arguments of its processes.
     """
     indexes = [call.first for call in reading.calls if _is_secret(call.options)]
-    indexes += [index for index, text in reading.document.lines() if _OTHER.search(text)]
+    indexes += [
+        index for index, text in reading.document.lines() if REDACTED in text and _COMMAND.search(text)
+    ]
     if indexes:
         yield finding(
             reading,
@@ -42,11 +45,8 @@ def find(reading: Reading) -> Iterator[Finding]:
         )
 
 
-def _is_secret(options: object) -> bool:
-    assert isinstance(options, dict), "the options of a call"
-    return any(
-        name in options and options[name] and not _PLACEHOLDER.fullmatch(options[name]) for name in _PASSWORDS
-    )
+def _is_secret(options: Mapping[str, str]) -> bool:
+    return any(REDACTED in options.get(name, "") for name in _PASSWORDS)
 
 
 CHECK = DocumentCheck("P20", find)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dbdyno.finding import Finding
 from dbdyno.reading.call import Call
 from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.limits import LINE_MAX
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
@@ -23,6 +24,10 @@ _NUMBERS = (
     "client",
     "concurrency",
 )
+_NUMBER = re.compile(r"[\d.,]{1,40}+[KMGkmg]?s?")
+_DASH = re.compile(r"[–—][a-z][\w-]{0,60}+=?")
+_TWICE = re.compile(r"\b(prepare|run|cleanup)\s{1,60}+\1\b")
+_NO_TEST = re.compile(r"sysbench (<[\w -]{1,100}+>)")
 # Options of sysbench that its prepare reads and does not use.
 _WITHOUT_EFFECT = ("time", "max-time", "report-interval", "events", "rate", "percentile", "histogram")
 
@@ -30,8 +35,11 @@ _WITHOUT_EFFECT = ("time", "max-time", "report-interval", "events", "rate", "per
 def find(reading: Reading) -> Iterator[Finding]:
     """Looks at each call as it is written."""
     seen: set[tuple[str, ...]] = set()
+    line = -1
     for call in reading.calls:
-        for text in (*_placeholders(call), *_useless(call), *_other_driver(call), *_spelling(reading, call)):
+        spelling = () if call.first == line else _spelling(reading, call)
+        line = call.first
+        for text in (*_placeholders(call), *_useless(call), *_other_driver(call), *spelling):
             key = (call.phase, str(text))
             if key not in seen:
                 seen.add(key)
@@ -41,7 +49,7 @@ def find(reading: Reading) -> Iterator[Finding]:
 def _placeholders(call: Call) -> Iterator[str]:
     for name in _NUMBERS:
         value = call.options.get(name)
-        if value and not re.fullmatch(r"[\d.,]+[KMGkmg]?s?", value) and not value.startswith("$"):
+        if value and not _NUMBER.fullmatch(value) and not value.startswith("$"):
             yield compose(
                 "--{name}={value} is no number, so the command of the results is not known",
                 name=name,
@@ -71,12 +79,13 @@ def _other_driver(call: Call) -> Iterator[str]:
 
 
 def _spelling(reading: Reading, call: Call) -> Iterator[str]:
-    lines = " ".join(reading.document.texts[call.first : call.last + 1])
-    if match := re.search(r"[–—][a-z][\w-]*=?", lines):
+    # One line, unless the command is wrapped; the passes of a loop share it.
+    lines = " ".join(reading.document.texts[call.first : call.last + 1])[:LINE_MAX]
+    if match := _DASH.search(lines):
         yield compose("{option} begins with a dash of prose, so it is no option", option=match[0])
-    if re.search(r"\b(prepare|run|cleanup)\s+\1\b", lines):
+    if _TWICE.search(lines):
         yield compose("the command {phase} stands twice", phase=call.phase)
-    if match := re.search(r"sysbench (<[\w -]+>)", lines):
+    if match := _NO_TEST.search(lines):
         yield compose(
             "{placeholder} is no test, so the command of the results is not known", placeholder=match[1]
         )

@@ -11,7 +11,10 @@ from dbdyno.reading.checks.check import DocumentCheck, finding
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
-_IMAGE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)|<img\b[^>]*\bsrc=[\"']?([^\"'\s>]+)", re.IGNORECASE)
+_IMAGE = re.compile(
+    r"!\[[^\]\[]{0,300}+\]\(([^)\s]{1,2000}+)|<img\b[^<>]{0,500}?\bsrc=[\"']?([^\"'\s<>]{1,2000}+)",
+    re.IGNORECASE,
+)
 
 
 def find(reading: Reading) -> Iterator[Finding]:

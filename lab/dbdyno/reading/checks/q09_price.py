@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dbdyno.finding import Finding
 from dbdyno.reading.checks.check import DocumentCheck, finding
 from dbdyno.reading.checks.p10_hosts import instance_classes
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
-_PRICE = re.compile(
+_PRICE = linear(
     r"[$€£¥₩]\s?\d|\d\s?(?:USD|EUR|KRW|원|元|円)\b|per hour|/hour|/hr\b|\bpric(?:e|ing)\b|"
     r"\bcosts?\b|가격|비용|价格|成本|価格|料金|\bPreis|\bprix\b|цен[аы]",
     re.IGNORECASE,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 
 from dbdyno.finding import Finding
 from dbdyno.reading.call import Call
 from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.limits import LISTED_MAX
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.result import Result
 from dbdyno.text import compose
@@ -32,9 +34,11 @@ def find(reading: Reading) -> Iterator[Finding]:
     """
     yield from _times(reading)
     yield from _connections(reading)
+    is_closed = not any("rate" in call.options for call in reading.calls)
     for result in reading.results:
         yield from _counts(reading, result)
-        yield from _little(reading, result)
+        if is_closed:
+            yield from _little(reading, result)
 
 
 def _times(reading: Reading) -> Iterator[Finding]:
@@ -53,9 +57,8 @@ def _times(reading: Reading) -> Iterator[Finding]:
     planned = {_planned_s(call, is_old=is_old) for call in runs}
     if None in planned:
         return
-    wrong = [
-        one for one in timed if not any(-0.5 <= elapsed(one) - (time or 0) <= _LATE_S for time in planned)
-    ]
+    times = sorted(time or 0 for time in planned)
+    wrong = [one for one in timed if not _is_planned(elapsed(one), times)]
     if wrong:
         yield finding(
             reading,
@@ -65,10 +68,16 @@ def _times(reading: Reading) -> Iterator[Finding]:
                 "the outputs have {elapsed:.0f} s, and the command would run {planned} s: it is not the "
                 "command of these results",
                 elapsed=elapsed(wrong[0]),
-                planned=" or ".join(str(time) for time in sorted(planned, key=str)),
+                planned=" or ".join(map(str, sorted(map(str, planned))[:LISTED_MAX])),
             ),
             (runs[0].first, *(one.figures["elapsed_s"].index for one in wrong)),
         )
+
+
+def _is_planned(seconds: float, times: Sequence[int]) -> bool:
+    """Whether a run that was planned for one of these times would have taken these seconds."""
+    place = bisect_left(times, seconds - _LATE_S)
+    return place < len(times) and times[place] <= seconds + 0.5
 
 
 def _planned_s(call: Call, *, is_old: bool) -> int | None:
@@ -94,7 +103,7 @@ def _connections(reading: Reading) -> Iterator[Finding]:
             compose(
                 "the output has {connections} connections, and the command {planned}",
                 connections=other[0].connections,
-                planned=", ".join(map(str, sorted({call.connections or 0 for call in calls}))),
+                planned=", ".join(map(str, sorted({call.connections or 0 for call in calls})[:LISTED_MAX])),
             ),
             (calls[0].first, *(one.first for one in other)),
         )
@@ -132,8 +141,7 @@ def _counts(reading: Reading, result: Result) -> Iterator[Finding]:
 
 def _little(reading: Reading, result: Result) -> Iterator[Finding]:
     tps, mean = result.value("tps"), result.value("mean_ms")
-    is_closed = not any("rate" in call.options for call in reading.calls)
-    if not (tps and mean and result.connections and is_closed) or result.tool.startswith("pgbench"):
+    if not (tps and mean and result.connections) or result.tool.startswith("pgbench"):
         return
     share = tps * mean / 1000 / result.connections
     low, high = _LITTLE

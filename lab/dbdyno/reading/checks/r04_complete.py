@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
 from dbdyno.finding import Finding
+from dbdyno.reading.call import Call
 from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.document import Document
 from dbdyno.reading.formats.sysbench import INTERVAL
+from dbdyno.reading.limits import LISTED_MAX, LOADS_MAX, VARIANTS_MAX
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.result import Result
 from dbdyno.text import compose
 
-_STATUS = re.compile(
+_STATUS = linear(
     r"\bset -[a-z]*e|pipefail|\$\?|PIPESTATUS|\|\|\s*(?:exit|continue|return|\{)|\bif\s+!?\s*sysbench"
 )
-_LOOP = re.compile(r"\b(?:for\s+\w+\s+in\b|while\b.*;?\s*do\b)")
-_DONE = re.compile(r"done\b")
+_LOOP = linear(r"\b(?:for\s+\w+\s+in\b|while\b.{0,300}?\bdo\b)")
+_DONE = linear(r"done\b")
 # How far from a call the begin and the end of its loop may be.
 _SCRIPT_LINES = 300
 # A variable that takes a word of an output.
-_TAKEN = re.compile(r"(\w+)=(?:\$\(|`).*(?:cut|awk|sed|grep)")
+_TAKEN = linear(r"(?<!\w)(\w++)=(?:\$\(|`).{0,300}?(?:cut|awk|sed|grep)")
 
 # What tables write in place of a result.
-_ABSENT = re.compile(r"\|\s*(?:-+|–|—|x|✗|n/?a|fail\w*|error)\s*(?:\||$)", re.IGNORECASE)
+_ABSENT = linear(r"\|\s*(?:-+|–|—|x|✗|n/?a|fail\w*|error)\s*(?:\||$)", re.IGNORECASE)
 
 
 def find(reading: Reading) -> Iterator[Finding]:
@@ -34,18 +40,14 @@ def find(reading: Reading) -> Iterator[Finding]:
     """
     yield from _cut(reading)
     yield from _missing(reading)
-    texts = reading.document.texts
-    for call in reading.calls:
-        above = range(call.first, max(-1, call.first - _SCRIPT_LINES), -1)
-        below = range(call.last, min(len(texts), call.last + _SCRIPT_LINES))
-        begin = next((index for index in above if _LOOP.search(texts[index])), None)
-        end = next((index for index in below if _DONE.match(texts[index])), None)
-        if begin is None or end is None or call.phase != "run":
-            continue
-        inside = texts[begin : end + 1]
-        taken = [begin + at for at, text in enumerate(inside) if _TAKEN.search(text)]
-        script = texts[max(0, begin - 60) : end + 1]
-        if taken and not any(_STATUS.search(text) for text in script):
+    calls = {call.first: call for call in reading.calls if call.phase == "run"}
+    if not calls:
+        return
+    lines = _Lines(reading.document)
+    for call in calls.values():
+        begin, end = lines.loop(call)
+        taken = lines.in_range(lines.taken, begin, end)
+        if taken and not lines.in_range(lines.statuses, max(0, begin - 60), end):
             yield finding(
                 reading,
                 "R04",
@@ -58,6 +60,32 @@ def find(reading: Reading) -> Iterator[Finding]:
                 fix=compose("Empty the variables before each run, and stop at an exit status that is not 0"),
             )
             return
+
+
+class _Lines:
+    """The indexes of the lines of scripts that matter here, in rising order."""
+
+    def __init__(self, document: Document) -> None:
+        lines = document.lines
+        self.loops = [index for index, text in lines() if "do" in text or "for" in text if _LOOP.search(text)]
+        self.ends = [index for index, text in lines() if text.startswith("done") and _DONE.match(text)]
+        self.taken = [index for index, text in lines() if "=" in text and _TAKEN.search(text)]
+        self.statuses = [index for index, text in lines() if _STATUS.search(text)]
+
+    def loop(self, call: Call) -> tuple[int, int]:
+        """The first and the last line of the loop around a call; (0, -1) without one."""
+        above = bisect_right(self.loops, call.first) - 1
+        below = bisect_left(self.ends, call.last)
+        if above < 0 or below == len(self.ends):
+            return 0, -1
+        begin, end = self.loops[above], self.ends[below]
+        is_near = call.first - begin < _SCRIPT_LINES and end - call.last < _SCRIPT_LINES
+        return (begin, end) if is_near else (0, -1)
+
+    @staticmethod
+    def in_range(indexes: Sequence[int], first: int, last: int) -> Sequence[int]:
+        """Those of the indexes from the first to the last line."""
+        return indexes[bisect_left(indexes, first) : bisect_right(indexes, last)]
 
 
 def _cut(reading: Reading) -> Iterator[Finding]:
@@ -77,17 +105,22 @@ def _cut(reading: Reading) -> Iterator[Finding]:
 
 def _missing(reading: Reading) -> Iterator[Finding]:
     """Loads of a table that one variant has no result for."""
-    tables = {one.table for one in reading.results if one.table >= 0}
-    for table in tables:
-        in_table = [one for one in reading.results if one.table == table and one.label]
-        loads = {one.connections for one in in_table}
-        for label in dict.fromkeys(one.label for one in in_table):
-            own = [one for one in in_table if one.label == label]
+    tables: dict[int, list[Result]] = {}
+    for one in reading.results:
+        if one.table >= 0 and one.label:
+            tables.setdefault(one.table, []).append(one)
+    for in_table in tables.values():
+        by_label: dict[str, list[Result]] = {}
+        by_load: dict[int | None, list[Result]] = {}
+        for one in in_table:
+            by_label.setdefault(one.label, []).append(one)
+            by_load.setdefault(one.connections, []).append(one)
+        for label, own in itertools.islice(by_label.items(), VARIANTS_MAX):
+            loads = by_load.keys() - {one.connections for one in own}
             missing = sorted(
                 load
-                for load in loads - {one.connections for one in own}
-                if load is not None
-                and _is_absent(reading, own, [one for one in in_table if one.connections == load])
+                for load in itertools.islice(loads, LOADS_MAX)
+                if load is not None and _is_absent(reading, own, by_load[load])
             )
             if missing:
                 yield finding(
@@ -97,7 +130,7 @@ def _missing(reading: Reading) -> Iterator[Finding]:
                     compose(
                         "no result of {label} at {loads} connections",
                         label=label,
-                        loads=", ".join(map(str, missing)),
+                        loads=", ".join(map(str, missing[:LISTED_MAX])),
                     ),
                     (one.first for one in own),
                 )

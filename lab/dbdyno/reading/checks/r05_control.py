@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from dbdyno.finding import Finding
 from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
 # Settings that divide what several connections would wait for.
-_CONCURRENT = re.compile(
-    r"instances|thread_pool|thread_handling|concurrency|partitions|spin|_parts\b|parallel"
-)
+_CONCURRENT = linear(r"instances|thread_pool|thread_handling|concurrency|partitions|spin|_parts\b|parallel")
 _NOISE_PERCENT = 0.5
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from dbdyno.finding import Finding
 from dbdyno.reading.checks.check import DocumentCheck, finding
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
-_APPENDED = re.compile(r"(?:\btee\s+-a\s+|>>\s*)(\"?[\w./${}\-]+)")
-_REMOVED = re.compile(r"\brm\s+(?:-\w+\s+)*([^;|&#\n]+)|(?<![>\d&])>\s*(\"?[\w./${}\-]+)")
+_APPENDED = linear(r"(?:\btee\s++-a\s++|>>\s*+)(\"?[\w./${}\-]+)")
+_REMOVED = linear(r"\brm\s++(?:-\w++\s++){0,9}([^;|&#\n]{1,1000}+)|(?<![>\d&])>\s*+(\"?[\w./${}\-]+)")
 
 
 def find(reading: Reading) -> Iterator[Finding]:
@@ -22,13 +22,13 @@ def find(reading: Reading) -> Iterator[Finding]:
     """
     lines = {index for call in reading.calls for index in range(call.first, call.last + 1)}
     appended: dict[str, int] = {}
-    removed: list[str] = []
+    removed: set[str] = set()
     for index, text in reading.document.lines():
         if index in lines:
             for match in _APPENDED.finditer(text):
                 appended.setdefault(match[1].strip('"'), index)
-        for match in _REMOVED.finditer(text):
-            removed += (match[1] or match[2]).replace('"', "").split()
+        for match in _REMOVED.finditer(text) if ">" in text or "rm" in text else ():
+            removed.update((match[1] or match[2]).replace('"', "").split())
     for name, index in appended.items():
         if name not in removed and not name.startswith("/dev/"):
             yield finding(

@@ -4,11 +4,14 @@ line here.
 
 from __future__ import annotations
 
+import itertools
 from importlib import import_module
 
 from dbdyno.finding import LEVELS, Finding
 from dbdyno.reading.checks.check import DocumentCheck
+from dbdyno.reading.limits import FINDINGS_MAX
 from dbdyno.reading.reading import Reading
+from dbdyno.text import compose
 
 _MODULES = (
     "d03_errors",
@@ -56,5 +59,13 @@ ALL: tuple[DocumentCheck, ...] = tuple(
 
 def examine(reading: Reading) -> list[Finding]:
     """The findings about a document, the most severe first, those of a level by their lines."""
-    findings = [finding for check in ALL for finding in check.find(reading)]
+    findings: list[Finding] = []
+    for check in ALL:
+        iterator = check.find(reading)
+        findings += itertools.islice(iterator, FINDINGS_MAX)
+        if (more := next(iterator, None)) is not None:
+            text = compose(
+                "only the first {limit} findings of {code} are listed", limit=FINDINGS_MAX, code=check.code
+            )
+            reading.document.left_out.add(check.code, (more.evidence["lines"] or [1])[0], text)
     return sorted(findings, key=lambda one: (LEVELS.index(one.level), one.evidence["lines"][:1], one.code))

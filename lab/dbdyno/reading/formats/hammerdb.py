@@ -14,11 +14,14 @@ from collections.abc import Iterator
 
 from dbdyno.reading.document import Document
 from dbdyno.reading.formats.format import Format
+from dbdyno.reading.patterns import decimal, linear, whole
 from dbdyno.reading.result import Figure, Result
 
-_USERS = re.compile(r"(\d+) (?:Active )?Virtual Users? (?:configured|Created)", re.IGNORECASE)
-_RESULT = re.compile(r"System achieved (\d+) (?:(NOPM) from (\d+) (\w+) TPM|(\w+) TPM at (\d+) NOPM)")
-_VERSION = re.compile(r"HammerDB(?: CLI)? v?(\d[\d.]*)")
+_USERS = linear(r"(?<!\d)(\d{1,15}+) (?:Active )?Virtual Users? (?:configured|Created)", re.IGNORECASE)
+_RESULT = linear(r"System achieved (\d+) (?:(NOPM) from (\d+) (\w+) TPM|(\w+) TPM at (\d+) NOPM)")
+# "HammerDB 4" has fewer characters than any other line that is read.
+_LENGTH_MIN = 10
+_VERSION = linear(r"HammerDB(?: CLI)? v?(\d[\d.]*)")
 
 
 def find(document: Document) -> Iterator[Result]:
@@ -26,13 +29,16 @@ def find(document: Document) -> Iterator[Result]:
     users: int | None = None
     version = ""
     for index, text in document.lines():
+        if len(text) < _LENGTH_MIN:
+            continue
         if match := _USERS.search(text):
-            users = int(match[1])
+            users = whole(match[1])
         elif match := _VERSION.search(text):
             version = match[1]
         elif match := _RESULT.search(text):
             nopm, tpm = (match[1], match[3]) if match[2] else (match[6], match[1])
-            figures = {"nopm": Figure(float(nopm), index), "tpm": Figure(float(tpm), index)}
+            values = {"nopm": decimal(nopm), "tpm": decimal(tpm)}
+            figures = {name: Figure(value, index) for name, value in values.items() if value is not None}
             yield Result(f"HammerDB {version}".strip(), index, index, users, figures, "TPROC-C")
 
 

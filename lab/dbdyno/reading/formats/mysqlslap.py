@@ -13,17 +13,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from dbdyno.reading.document import Document
 from dbdyno.reading.formats.format import Format
+from dbdyno.reading.patterns import decimal, linear, whole
 from dbdyno.reading.result import Figure, Result
 
-_SECONDS = re.compile(r"(Average|Minimum|Maximum) number of seconds to run all queries:\s*([\d.]+)")
-_CLIENTS = re.compile(r"Number of clients running queries:\s*(\d+)")
-_QUERIES = re.compile(r"Average number of queries per client:\s*(\d+)")
-_ENGINE = re.compile(r"Running for engine (\S+)")
+_SECONDS = linear(r"(Average|Minimum|Maximum) number of seconds to run all queries:\s*([\d.]+)")
+_CLIENTS = linear(r"Number of clients running queries:\s*(\d+)")
+_QUERIES = linear(r"Average number of queries per client:\s*(\d+)")
+_ENGINE = linear(r"Running for engine (\S+)")
 _NAMES = {"Average": "mean_s", "Minimum": "min_s", "Maximum": "max_s"}
 _LINES_MAX = 8
 
@@ -32,6 +32,8 @@ def find(document: Document) -> Iterator[Result]:
     """The results in a document, each from its average on."""
     engine, engine_index = "", -1
     for index, text in document.lines():
+        if "unning" not in text and "Average" not in text:
+            continue
         if match := _ENGINE.search(text):
             engine, engine_index = match[1], index
         elif "Average number of seconds" in text:
@@ -47,17 +49,18 @@ def _result(document: Document, first: int, label: str) -> Result:
         if index - last > _LINES_MAX or (index > first and "Average number of seconds" in text):
             break
         if match := _SECONDS.search(text):
-            figures.setdefault(_NAMES[match[1]], Figure(float(match[2]), index))
+            if (value := decimal(match[2])) is not None:
+                figures.setdefault(_NAMES[match[1]], Figure(value, index))
         elif match := _CLIENTS.search(text):
-            clients = int(match[1])
+            clients = whole(match[1])
         elif match := _QUERIES.search(text):
-            figures["queries"] = Figure(int(match[1]) * (clients or 1), index)
+            figures["queries"] = Figure((whole(match[1]) or 0) * (clients or 1), index)
         else:
             continue
         last = index
         if "queries" in figures:
             break
-    if "queries" in figures and figures["mean_s"].value > 0:
+    if "queries" in figures and "mean_s" in figures and figures["mean_s"].value > 0:
         rate = figures["queries"].value / figures["mean_s"].value
         figures["qps"] = Figure(rate, figures["mean_s"].index)
     return Result("mysqlslap", first, last, clients, figures, label=label)

@@ -21,13 +21,14 @@ from collections.abc import Iterator
 
 from dbdyno.reading.document import Document
 from dbdyno.reading.formats.format import Format
+from dbdyno.reading.patterns import decimal, linear, whole
 from dbdyno.reading.result import Figure, Result
 
-_VERSION = re.compile(r"pgbench \((?:PostgreSQL\) )?(\d[\d.]*\w*)")
-_TYPE = re.compile(r"transaction type:\s*(.+?)\s*$")
-_CLIENTS = re.compile(r"number of clients:\s*(\d+)")
+_VERSION = linear(r"pgbench \((?:PostgreSQL\) )?(\d[\d.]*\w*)")
+_TYPE = linear(r"transaction type:(.{0,200})")
+_CLIENTS = linear(r"number of clients:\s*(\d+)")
 _LINES = tuple(
-    (name, re.compile(pattern, re.IGNORECASE))
+    (name, linear(pattern, re.IGNORECASE))
     for name, pattern in (
         ("elapsed_s", r"duration:\s*([\d.]+) s"),
         ("transactions", r"transactions (?:actually )?processed:\**\s*(\d[\d,]*)"),
@@ -39,15 +40,17 @@ _LINES = tuple(
         ("tps", r"tps(?: \(including[^)]*\):\**\s*| ?[=:]\**\s*)([\d.,]+)"),
     )
 )
-_OTHER = re.compile(
+_HINT = re.compile(r"tps|pgbench|progress:|transaction|number of clients:|latency", re.IGNORECASE)
+_OTHER = linear(
     r"(?:scaling factor|query mode|number of threads|number of transactions (?:per "
     r"client|above|skipped)|maximum number of tries|"
     r"initial connection time|partition|rate limit|number of .*retried|statement latencies)"
 )
-_PROGRESS = re.compile(r"progress: [\d.]+ s, ([\d.]+) tps")
+_PROGRESS = linear(r"progress: [\d.]+ s, ([\d.]+) tps")
 # What a report begins with if its first lines were left out.
-_FIRST = re.compile(
-    r"[\s*\->`]*(?:tps ?[=:(]|latency average|transactions processed|number of transactions actually)",
+_FIRST = linear(
+    r"(?<![\s*\->`])[\s*\->`]*+(?:tps ?[=:(]|latency average|transactions processed|"
+    r"number of transactions actually)",
     re.IGNORECASE,
 )
 # Lines without anything of a report, after which it has ended.
@@ -61,10 +64,14 @@ def find(document: Document) -> Iterator[Result]:
     index = 0
     while index < len(document.texts):
         text = document.texts[index]
+        # Most lines have none of the words of a report.
+        if not _HINT.search(text):
+            index += 1
+            continue
         if match := _VERSION.search(text):
             version = match[1]
         elif match := _PROGRESS.search(text):
-            intervals.append(float(match[1]))
+            intervals.append(decimal(match[1]) or 0.0)
         elif _begins(text):
             result = _report(document, index, version, tuple(intervals))
             if result is not None:
@@ -87,9 +94,9 @@ def _report(document: Document, first: int, version: str, intervals: tuple[float
         if index - last > _GAP_MAX or (index > first and (_TYPE.search(text) or _is_next(text, figures))):
             break
         if match := _TYPE.search(text):
-            workload = _workload(match[1])
+            workload = _workload(match[1].strip())
         elif match := _CLIENTS.search(text):
-            clients = int(match[1])
+            clients = whole(match[1])
         elif not _take(text, index, figures) and not _OTHER.search(text):
             continue
         last = index
@@ -110,16 +117,17 @@ def _take(text: str, index: int, figures: dict[str, Figure]) -> bool:
     """Adds the figure of a line; whether it has one."""
     for name, pattern in _LINES:
         if match := pattern.search(text):
-            number = next(group for group in match.groups() if group)
-            figures.setdefault(name, Figure(float(number.replace(",", "")), index))
+            value = decimal(next(group for group in match.groups() if group))
+            if value is not None:
+                figures.setdefault(name, Figure(value, index))
             return True
     return False
 
 
 def _workload(text: str) -> str:
     """The name of a transaction type: "TPC-B (sort of)" of "<builtin: TPC-B (sort of)>"."""
-    match = re.fullmatch(r"<builtin: (.*)>", text)
-    return match[1] if match else text
+    is_builtin = text.startswith("<builtin: ") and text.endswith(">")
+    return text.removeprefix("<builtin: ")[:-1] if is_builtin else text
 
 
 FORMAT = Format("pgbench", find)

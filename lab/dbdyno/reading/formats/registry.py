@@ -9,7 +9,9 @@ from importlib import import_module
 
 from dbdyno.reading.document import Document
 from dbdyno.reading.formats.format import Format
+from dbdyno.reading.limits import RESULTS_MAX
 from dbdyno.reading.result import Result
+from dbdyno.text import compose
 
 _MODULES = ("sysbench", "pgbench", "mysqlslap", "hammerdb", "table")
 
@@ -27,8 +29,13 @@ def find_results(document: Document) -> Sequence[Result]:
     used: set[int] = set()
     for one in ALL:
         for result in one.find(document):
-            if result.first not in used:
-                results.append(result)
+            if result.first in used:
+                continue
+            if len(results) >= RESULTS_MAX:
+                text = compose("only the first {limit:,} results are read", limit=RESULTS_MAX)
+                document.left_out.add("results", document.numbers[result.first], text)
+                break
+            results.append(result)
         used.update(index for result in results for index in range(result.first, result.last + 1))
     results.sort(key=lambda result: (result.first, result.label))
     if len(results) > _COMPARED_MAX:

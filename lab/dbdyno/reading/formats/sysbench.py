@@ -18,20 +18,20 @@ tpcc.lua.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from dbdyno.reading.document import Document
 from dbdyno.reading.formats.format import Format
+from dbdyno.reading.patterns import decimal, linear, whole
 from dbdyno.reading.result import Figure, Result
 
-_THREADS = re.compile(r"Number of threads:\s*(\d+)")
-_VERSION = re.compile(r"sysbench (\d[\w.\-]*)(?: \(|:|$)")
-_START = re.compile(r"(?:SQL statistics|OLTP test statistics):?\s*$|queries performed:\s*$")
-_NUMBER = r"\s*(\d[\d,]*(?:\.\d+)?)"
+_THREADS = linear(r"Number of threads:\s*(\d+)")
+_VERSION = linear(r"sysbench (\d[\w.\-]*)(?: \(|:|$)")
+_START = linear(r"(?:SQL statistics|OLTP test statistics):?\s*$|queries performed:\s*$")
+_NUMBER = r"\s*+(\d[\d,]{0,24}+(?:\.\d{1,24}+)?)"
 # Name, pattern: the first group is the count or the value, the second a rate per second.
 _LINES = tuple(
-    (name, re.compile(pattern))
+    (name, linear(pattern))
     for name, pattern in (
         ("reads", rf"\bread:{_NUMBER}"),
         ("writes", rf"\bwrite:{_NUMBER}"),
@@ -49,12 +49,12 @@ _LINES = tuple(
 )
 # What is printed during the run, of 0.5 ("[  10s] threads: 64, tps: 123.00, …") and 1.0 ("[ 10s ] thds: 64
 # tps: …").
-INTERVAL = re.compile(r"\[ *\d+s ?\] (?:thds|threads): (\d+),? (?:tps|eps): ([\d.]+)")
-_PERCENTILE = re.compile(rf"(?:approx\.\s*)?(\d{{2,3}})(?:th|st|nd|rd)? percentile:{_NUMBER}")
-_RATE = re.compile(r"\(\s*([\d.,]+) per sec\.\)")
+INTERVAL = linear(r"\[ *\d+s ?\] (?:thds|threads): (\d+),? (?:tps|eps): ([\d.]+)")
+_PERCENTILE = linear(rf"(?<!\d)(\d{{2,3}})(?:th|st|nd|rd)? percentile:{_NUMBER}")
+_RATE = linear(r"\(\s*([\d.,]+) per sec\.\)")
 _RATES = {"transactions": "tps", "queries": "qps"}
 # The last lines of a summary: what follows belongs to something else.
-_END = re.compile(r"execution time \(avg/stddev\)")
+_END = linear(r"execution time \(avg/stddev\)")
 # A summary has about 35 lines; more without one of its lines end it.
 _LINES_MAX = 12
 
@@ -67,14 +67,15 @@ def find(document: Document) -> Iterator[Result]:
     index = 0
     while index < len(document.texts):
         text = document.texts[index]
-        if match := INTERVAL.search(text):
-            threads = int(match[1])
-            intervals.append(float(match[2]))
-        elif match := _THREADS.search(text):
-            threads, intervals = int(match[1]), []
-        elif match := _VERSION.search(text):
+        # Most lines have none of these words.
+        if "[" in text and (match := INTERVAL.search(text)):
+            threads = whole(match[1])
+            intervals.append(decimal(match[2]) or 0.0)
+        elif "threads:" in text and (match := _THREADS.search(text)):
+            threads, intervals = whole(match[1]), []
+        elif "sysbench" in text and (match := _VERSION.search(text)):
             version = match[1]
-        elif _START.search(text):
+        elif ("statistics" in text or "performed" in text) and _START.search(text):
             figures, last = _summary(document, index)
             if figures.keys() & {"tps", "transactions", "mean_ms"}:
                 tool = f"sysbench {version}".strip()
@@ -108,19 +109,21 @@ def _begins_again(text: str, figures: dict[str, Figure]) -> bool:
 def _take(text: str, index: int, figures: dict[str, Figure]) -> bool:
     """Adds the figures of a line; whether it has any. The first of a name counts."""
     if match := _PERCENTILE.search(text):
-        figures.setdefault(f"p{match[1]}_ms", Figure(_number(match[2]), index))
+        _keep(figures, f"p{match[1]}_ms", match[2], index)
         return True
     for name, pattern in _LINES:
         if match := pattern.search(text):
-            figures.setdefault(name, Figure(_number(match[1]), index))
+            _keep(figures, name, match[1], index)
             if name in _RATES and (rate := _RATE.search(text)):
-                figures.setdefault(_RATES[name], Figure(_number(rate[1]), index))
+                _keep(figures, _RATES[name], rate[1], index)
             return True
     return False
 
 
-def _number(text: str) -> float:
-    return float(text.replace(",", ""))
+def _keep(figures: dict[str, Figure], name: str, number: str, index: int) -> None:
+    """Adds a figure, unless it is no number or the summary has it already."""
+    if (value := decimal(number)) is not None:
+        figures.setdefault(name, Figure(value, index))
 
 
 FORMAT = Format("sysbench", find)

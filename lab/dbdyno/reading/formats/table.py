@@ -10,12 +10,17 @@ from dbdyno.reading import headings
 from dbdyno.reading.document import Document
 from dbdyno.reading.formats.format import Format
 from dbdyno.reading.formats.table_layout import Cell, results
+from dbdyno.reading.limits import COLUMNS_MAX, ROWS_MAX
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.result import Result
+from dbdyno.text import compose
 
-_RULE = re.compile(r"[\s|+:=\-─┼│]+$")
+_RULE = re.compile(r"(?<![\s|+:=\-─┼│])[\s|+:=\-─┼│]++$")
 # Lines that tools print during a run look like rows.
-_PROGRESS = re.compile(r"\[ *\d+ ?s ?\]|progress:")
-_GAP = re.compile(r"\t+|\s{2,}")
+_PROGRESS = linear(r"\[ *\d+ ?s ?\]|progress:")
+_GAP = re.compile(r"\t++|\s{2,}+")
+_NAMES = re.compile(r"[^\W\d]\S{0,100}+(?:\s{1,20}+v?\d[\w.]{0,20}+){0,9}")
+_NUMBER = re.compile(r"[-+]?[\d.,]{1,40}+(?:m?s|%)?")
 # Above a table, the lines that may say which figure it has.
 _CAPTION_LINES = 6
 # How many of a table's first lines may be its heading.
@@ -32,31 +37,44 @@ def find(document: Document) -> Iterator[Result]:
     """The results in all tables of a document."""
     index = 0
     while index < len(document.texts):
-        rows = _rows(document, index)
+        text = document.texts[index]
+        if " " not in text and "|" not in text and "\t" not in text and "│" not in text:
+            index += 1
+            continue
+        rows, last = _rows(document, index)
+        grid = _grid(rows)
         # A line that is no heading of a table may be above one that is.
         for start in range(min(len(rows) - 1, _HEADINGS_MAX)):
             has_bars = "|" in document.texts[rows[start].index]
             captions = _captions(document, rows[start].index)
-            table_results = list(results(_grid(rows[start:]), captions, has_bars=has_bars))
+            table_results = list(results(grid[start:], captions, has_bars=has_bars))
             if table_results:
                 yield from table_results
                 break
-        index = max(index, rows[-1].index if len(rows) > 1 else index) + 1
+        index = (last if len(rows) > 1 else index) + 1
 
 
 def _grid(rows: Sequence[_Row]) -> list[list[Cell]]:
     return [[Cell(text, row.index) for text in row.cells] for row in rows]
 
 
-def _rows(document: Document, start: int) -> list[_Row]:
-    """The lines from an index on that have as many cells as the first."""
+def _rows(document: Document, start: int) -> tuple[list[_Row], int]:
+    """The lines from an index on that have as many cells as the first, and the index of the last of them."""
     first = _cells(document.texts[start])
     second = _cells(document.texts[start + 1]) if start + 1 < len(document.texts) else ()
     if len(second) > 1 and len(first) != len(second) and "|" not in document.texts[start]:
         first = _named_columns(document.texts[start], len(second)) or first
-    if len(first) < 2:
-        return []
-    rows = [_Row(start, first)]
+    if len(first) < 2 or _RULE.match(document.texts[start]):
+        return [], start
+    if len(first) > COLUMNS_MAX:
+        note = compose(
+            "the line has {columns:,} cells; tables have at most {limit:,}",
+            columns=len(first),
+            limit=COLUMNS_MAX,
+        )
+        document.left_out.add("columns", document.numbers[start], note)
+        return [], start
+    rows, last = [_Row(start, first)], start
     for index, text in document.lines(start + 1):
         if (text.strip() and _RULE.match(text)) or (
             not text.strip() and len(rows) == 1 and index == start + 1
@@ -65,8 +83,13 @@ def _rows(document: Document, start: int) -> list[_Row]:
         cells = _cells(text)
         if len(cells) != len(first):
             break
-        rows.append(_Row(index, cells))
-    return rows
+        if len(rows) >= ROWS_MAX:
+            note = compose("only the first {limit:,} rows of the table are read", limit=ROWS_MAX)
+            document.left_out.add("rows", document.numbers[index], note)
+        else:
+            rows.append(_Row(index, cells))
+        last = index
+    return rows, last
 
 
 def _cells(text: str) -> tuple[str, ...]:
@@ -80,7 +103,7 @@ def _cells(text: str) -> tuple[str, ...]:
         return tuple(cell.strip() for cell in bare.replace("│", "|").strip("|").split("|"))
     cells = tuple(_GAP.split(bare))
     words = tuple(bare.split())
-    if 1 < len(words) != len(cells) and all(_stands_alone(word) for word in words):
+    if 1 < len(words) != len(cells) and all(word.isdigit() or _stands_alone(word) for word in words):
         return words
     return cells
 
@@ -89,16 +112,12 @@ def _named_columns(text: str, number: int) -> tuple[str, ...]:
     """The headings of a line with single spaces, in which a version belongs to the word before it: "clients
     MySQL 5.6 MySQL 5.7"; none if their number is another one.
     """
-    names = tuple(re.findall(r"[^\W\d][^\s]*(?:\s+v?\d[\w.]*)*", text.strip()))
+    names = tuple(_NAMES.findall(text.strip()))
     return names if len(names) == number and headings.is_load(names[0]) else ()
 
 
 def _stands_alone(word: str) -> bool:
-    return (
-        headings.is_load(word)
-        or bool(headings.figure(word))
-        or bool(re.fullmatch(r"[-+]?[\d.,]+(?:m?s|%)?", word))
-    )
+    return _NUMBER.fullmatch(word) is not None or headings.is_load(word) or bool(headings.figure(word))
 
 
 def _captions(document: Document, first: int) -> list[str]:

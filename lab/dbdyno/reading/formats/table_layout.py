@@ -12,22 +12,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from dbdyno.reading import headings
+from dbdyno.reading.patterns import decimal, linear
 from dbdyno.reading.result import Figure, Result
 from dbdyno.reading.sections import says_more_than_load
 
-_NUMBER = re.compile(
-    r"[*_`~]*([-+]?\d[\d, ]*(?:\.\d+)?(?:e[+-]?\d+)?)\s*([kKM](?![a-zA-Z]))?"
-    r"(?:\s?(?:ms|us|s|tps|qps|/s|sec))?[*_`]*(?:\s*\(.*\))?$"
+_NUMBER = linear(
+    r"(?<![*_`~\d])[*_`~]*+([-+]?\d[\d, ]{0,40}+(?:\.\d{1,40}+)?(?:e[+-]?\d{1,5}+)?)"
+    r"\s{0,9}+([kKM](?![a-zA-Z]))?(?:\s?(?:ms|us|s|tps|qps|/s|sec))?[*_`]{0,9}+(?:\s{0,9}+\(.{0,200}\))?$"
 )
+_BARE = re.compile(r"[\d.,]{1,40}+\D{0,3}$")
 _FACTORS = {"k": 1e3, "m": 1e6}
 # A first column that numbers the repetitions.
-_REPETITION = re.compile(
+_REPETITION = linear(
     r"(?:run|trial|iteration|round|no\.?|#|회차|횟수|次数?|轮次|回)\s*(?:#|no\.?)?", re.IGNORECASE
 )
 # A column of changes is no figure of a variant.
-_CHANGE = re.compile(
+_CHANGE = linear(
     r"%|diff|change|gain|improvement|ratio|speed-?up|delta|증가|향상|차이|提升|增加|差", re.IGNORECASE
 )
 
@@ -39,18 +42,14 @@ class Cell:
     text: str
     index: int
 
-    @property
+    @cached_property
     def value(self) -> float | None:
         """Its number; None if it has none, or more than one."""
         match = _NUMBER.match(self.text)
         if match is None:
             return None
-        try:
-            return float(match[1].replace(",", "").replace(" ", "")) * _FACTORS.get(
-                (match[2] or "").lower(), 1.0
-            )
-        except ValueError:
-            return None
+        number = decimal(match[1].replace(" ", ""))
+        return None if number is None else number * _FACTORS.get((match[2] or "").lower(), 1.0)
 
 
 @dataclass(frozen=True)
@@ -70,13 +69,12 @@ def results(rows: Sequence[Sequence[Cell]], captions: Sequence[str], *, has_bars
     if not any(cell.value is not None for cell in body[0][1:]):
         # A heading of several rows: the last one counts.
         return
-    if heading[0].value is not None or (
-        not has_bars and any(re.match(r"[\d.,]+\D{0,3}$", cell.text) for cell in heading)
-    ):
+    if heading[0].value is not None or (not has_bars and any(_BARE.match(cell.text) for cell in heading)):
         return
     if _REPETITION.fullmatch(heading[0].text.strip()):
+        columns = _figure_columns(heading, captions)
         for row in body:
-            yield from _row_results(row, _figure_columns(heading, captions), heading[0].index, None, "")
+            yield from _row_results(row, columns, heading[0].index, None, "")
         return
     if headings.is_load(heading[0].text) or _is_load_column(heading[0].text, body):
         columns = _figure_columns(heading, captions)
@@ -164,17 +162,20 @@ def _row_results(
 
 def _transposed(heading: Sequence[Cell], body: Sequence[Sequence[Cell]]) -> Iterator[Result]:
     """The results of a table whose rows are figures: one for each column."""
+    names = [row[0].text.strip("*_` ") for row in body]
+    rows = [
+        (text, headings.is_load(text), headings.figure(text) or headings.figure_within(text)[0], row)
+        for text, row in zip(names, body, strict=True)
+    ]
     for at, cell in enumerate(heading[1:], start=1):
         if _CHANGE.search(cell.text):
             continue
         figures: dict[str, Figure] = {}
         connections = None
-        for row in body:
-            text = row[0].text.strip("*_` ")
-            if headings.is_load(text):
+        for text, is_load, name, row in rows:
+            if is_load:
                 connections = headings.load_value(row[at].text)
                 continue
-            name = headings.figure(text) or headings.figure_within(text)[0]
             value = row[at].value
             if name and value is not None:
                 figures.setdefault(name, Figure(value * headings.scale(text, name), row[at].index))

@@ -7,20 +7,14 @@ statement and the answer.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
+from dbdyno.redaction import until_password
 from dbdyno.servers.server import ServerProblem
 
 # Characters of an answer in a message.
 _SHOWN_MAX = 100
-# A password or its hash, and what follows it in a statement.
-_PASSWORD = re.compile(
-    r"(\bIDENTIFIED\b.*?\b(?:BY|AS)|\w*PASSWORD(?:\s+FOR\s+\S+)?\s*(?:=|\(|(?=['\"$]))).*",
-    re.IGNORECASE | re.DOTALL,
-)
-
 _One = TypeVar("_One")
 _Two = TypeVar("_Two")
 _Three = TypeVar("_Three")
@@ -116,5 +110,5 @@ def value(query: Query, sql: str, read: Reader[_One], /) -> _One:
 
 def shorten_statement(sql: str, length: int = 100) -> str:
     """A statement for a message: on one line, without a password, truncated to `length` characters."""
-    line = " ".join(_PASSWORD.sub(r"\1 …", sql).split())
+    line = " ".join(until_password(sql).split())
     return line if len(line) <= length else line[: length - 1] + "…"
