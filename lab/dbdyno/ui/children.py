@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from dbdyno import passwords
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.problem import Problem
@@ -24,6 +25,7 @@ async def run_command(*arguments: str) -> tuple[int, str]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "dbdyno", *arguments,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        env=passwords.whole_environment(),
     )  # fmt: skip
     try:
         output, _ = await asyncio.wait_for(process.communicate(), LIMIT_S)
@@ -78,6 +80,7 @@ class Comparison:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
+            env=passwords.whole_environment(),
         )
         self._reader = asyncio.create_task(self._read(self._process))
 
