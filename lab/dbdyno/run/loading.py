@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dbdyno.checks.p02_data import shapes
 from dbdyno.checks.samples import open_load_connection
+from dbdyno.experiment.created import changes_place
 from dbdyno.experiment.model import (
     Experiment,
     OltpWorkload,
@@ -19,6 +20,7 @@ from dbdyno.experiment.model import (
     Variant,
     Workload,
 )
+from dbdyno.experiment.sql_workload import DIALECTS
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult, Record
@@ -133,6 +135,7 @@ def must_load(workload: SqlWorkload, server: Server) -> bool:
     if not workload.has_data:
         return False
     address = server.address()
+    _require_own_database(workload, server)
     tables = workload.created_tables(address.protocol)
     existing = shapes(server, tables)
     if existing and len(existing) < len(tables):
@@ -144,6 +147,29 @@ def must_load(workload: SqlWorkload, server: Server) -> bool:
             ExitCode.USAGE,
         )
     return not existing
+
+
+def _require_own_database(workload: SqlWorkload, server: Server) -> None:
+    """Raise Problem if the setup creates something outside the database of the URL, where dbdyno neither
+    looks for existing tables nor drops what a killed run has left.
+    """
+    address = server.address()
+    own = address.database
+    if address.protocol == "postgresql":
+        own = str(server.query("SELECT current_schema()")[0][0])
+    dialect = DIALECTS[address.protocol]
+    outside = [
+        one.written for one in workload.created_objects(address.protocol) if one.place not in ("", own)
+    ]
+    outside += [shorten_statement(sql) for sql in workload.setup if changes_place(sql, dialect)]
+    if outside:
+        raise Problem(
+            f"the setup of {workload.title} uses another database or schema than {own}: "
+            f"{', '.join(outside)}; dbdyno creates tables only in the database of the URL",
+            "Leave out the name of the other database, or create its tables yourself and remove these "
+            "statements; transactions may use other databases",
+            ExitCode.USAGE,
+        )
 
 
 def require_empty(workload: ScriptWorkload, server: Server) -> None:
