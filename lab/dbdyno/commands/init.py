@@ -20,6 +20,7 @@ from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.reading import read
 from dbdyno.problem import Problem
 from dbdyno.reading.translation import Translation, is_command, translate_text
+from dbdyno.store import files
 from dbdyno.store.listing import find_run
 
 _COMMENTS = {
@@ -163,8 +164,7 @@ def _write(file: Path, source: str) -> None:
     """Write a file that does not exist; it is removed if it is no valid experiment. Raises Problem."""
     tomllib.loads(source)
     try:
-        with file.open("x", encoding="utf-8") as opened:
-            opened.write(source)
+        files.create(file, source.encode())
     except OSError as error:
         raise Problem(f"{file} cannot be written: {error.strerror}", "Name another file") from error
     try:

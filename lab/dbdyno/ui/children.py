@@ -13,6 +13,7 @@ from dbdyno import passwords
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.problem import Problem
+from dbdyno.store import files
 
 # Seconds that a check or a comparison of two runs may take.
 LIMIT_S = 120.0
@@ -54,8 +55,7 @@ def save(source: str, folder: Path, name: str) -> Path:
     """Write a new experiment file. Raises Problem if there is one with another content."""
     path = folder / name
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(source)
+        files.create(path, source.encode())
     except FileExistsError as error:
         if path.read_text(encoding="utf-8", errors="replace") != source:
             raise Problem(f"{path} exists, with another content", "Choose another name") from error
