@@ -87,8 +87,8 @@ def shapes(server: Server, names: Iterable[str]) -> dict[str, Shape]:
     address, names = server.address(), list(names)
     try:
         stored = _stored_names(server, names)
-        found = _READERS[address.protocol].read_shapes(server.query, address.database, stored)
-        return {stored[name]: shape for name, shape in found.items()}
+        shapes_by_name = _READERS[address.protocol].read_shapes(server.query, address.database, stored)
+        return {stored[name]: shape for name, shape in shapes_by_name.items()}
     except StatementRefused:
         if server.private:
             raise
@@ -101,11 +101,11 @@ def _stored_names(server: Server, names: Sequence[str]) -> dict[str, str]:
     if address.protocol != "mysql" or server.variables().get("lower_case_table_names", "0") == "0":
         return {name: name for name in names}
     # The server takes Item for item.
-    wanted = {name.lower(): name for name in names}
+    by_lower_case = {name.lower(): name for name in names}
     return {
-        name: wanted[name.lower()]
+        name: by_lower_case[name.lower()]
         for name in names_of_tables(server.query, address.database)
-        if name.lower() in wanted
+        if name.lower() in by_lower_case
     }
 
 

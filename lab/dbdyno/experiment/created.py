@@ -42,8 +42,8 @@ class Created:
 
 def created_objects(statements: Iterable[str], dialect: Dialect) -> list[Created]:
     """What the statements create, in order, except temporary tables. Raises UnreadableSql."""
-    found = (_created(sql, tokenize(sql, dialect), dialect) for sql in statements)
-    return [one for one in found if one is not None]
+    objects = (_created(sql, tokenize(sql, dialect), dialect) for sql in statements)
+    return [one for one in objects if one is not None]
 
 
 def drop_statements(objects: Sequence[Created], dialect: Dialect) -> list[str]:

@@ -79,13 +79,13 @@ def variant_password(variant: Variant) -> Password:
     name = variant.server.password_env
     if name is None:
         return read_password(variant.server.password_file, None)
-    found = _from_variable(name)
-    if found is None:
+    password = _from_variable(name)
+    if password is None:
         raise ServerProblem(
             f"variant {variant.name!r}: password_env is {name!r}, but this environment variable is not set",
             f"set it, name a file as password_file, or omit both and set {passwords.VARIABLE}",
         )
-    return found
+    return password
 
 
 def variant_target(variant: Variant) -> Target:
