@@ -223,11 +223,11 @@ def commands(server: Server, results: Path, source: str) -> Iterator[list[str]]:
 
 
 def with_marks(products: Sequence[str], sources: Sequence[str]) -> list[object]:
-    """All pairs; only MariaDB's with a file and with a named variable are short tests."""
+    """All pairs; only MariaDB with a named variable is a short test."""
     return [
         pytest.param(
             product, source,
-            marks=() if product == "mariadb" and source in ("file", "named") else pytest.mark.long,
+            marks=() if product == "mariadb" and source == "named" else pytest.mark.long,
         )
         for product in products for source in sources
     ]  # fmt: skip

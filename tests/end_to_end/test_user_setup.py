@@ -169,7 +169,7 @@ class User:
 
 PRODUCTS = [
     "mariadb",
-    "postgresql",
+    pytest.param("postgresql", marks=pytest.mark.long),
     pytest.param("mysql", marks=pytest.mark.long),
     pytest.param("mariadb lower_case_table_names", marks=pytest.mark.long),
 ]
