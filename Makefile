@@ -60,11 +60,12 @@ test-long: build packages-servers packages-peers mysql foreign ## run tests too 
 	scripts/docker-image .servers/docker-python.tar python3 python3-venv
 	scripts/wheels dist $$(uname -m)
 	$(BIN)/pytest tests/wheel
-	$(BIN)/pytest tests/end_to_end -m long --durations=15 --quiet
-	$(BIN)/python -m benchmarks.truth
-	$(MAKE) fuzz FUZZ_SECONDS=60
+	$(BIN)/pytest tests/end_to_end -m "long and not alone" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=15 --quiet
+	$(BIN)/pytest tests/end_to_end -m "long and alone" --durations=15 --quiet
+	$(BIN)/python -m benchmarks.truth --experiments 1000
+	$(MAKE) fuzz FUZZ_SECONDS=45
 	$(BIN)/python -m benchmarks.mutations
-	$(BIN)/python -m benchmarks.faults --fresh --phases restore measure --kinds local remote --kills 20
+	$(BIN)/python -m benchmarks.faults --fresh --jobs 2 --phases restore measure --kinds local remote --kills 10 --kill-places local.mariadb remote.mariadb remote.postgresql
 	$(BIN)/python -m benchmarks.fleet
 	$(BIN)/python -m benchmarks.fleet --random 20
 	$(BIN)/python -m benchmarks.soak --minutes 3 --connections 500

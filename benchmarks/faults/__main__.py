@@ -37,7 +37,11 @@ def main() -> int:
     enter()
     folder = options.results / "cells"
     folder.mkdir(parents=True, exist_ok=True)
-    selected = [cell for cell in cells() if _is_selected(cell, options) and not reason(cell)]
+    selected = [
+        cell
+        for cell in cells()
+        if _is_selected(cell, options) and not reason(cell, every_phase=options.every_phase)
+    ]
     if options.fresh:
         for cell in selected:
             (folder / f"{cell.name}.json").unlink(missing_ok=True)
@@ -62,7 +66,7 @@ def main() -> int:
                         _write(folder, options)
             bad += result is None or result.outcome.is_forbidden
         if options.kills:
-            bad += kills.measure(options.results, options.kills)
+            bad += kills.measure(options.results, options.kills, options.kill_places)
     if not options.part:
         _write(folder, options, show=True)
     return 1 if bad else 0
@@ -79,6 +83,7 @@ def _run_jobs(options: argparse.Namespace, selected: Sequence[Cell]) -> None:
     count = min(options.jobs, len(cells_of_jobs))
     command = [sys.executable, "-m", "benchmarks.faults", "--results", str(options.results)]
     command += ["--cells", *(cell.name for cell in cells_of_jobs)]
+    command += ["--every-phase"] if options.every_phase else []
     jobs = [subprocess.Popen([*command, "--part", f"{number}/{count}"]) for number in range(count)]
     for job in jobs:
         job.wait()
@@ -137,13 +142,18 @@ def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--phases", nargs="+", metavar="PHASE", choices=PHASES, default=list(PHASES))
     parser.add_argument("--kinds", nargs="+", metavar="KIND", choices=KINDS, default=list(KINDS))
     parser.add_argument("--products", nargs="+", metavar="PRODUCT", choices=PRODUCTS, default=list(PRODUCTS))
+    parser.add_argument("--every-phase", action="store_true", help="of MySQL and PostgreSQL too")
     parser.add_argument("--results", type=Path, default=Path("results/faults"), help="folder of all results")
     parser.add_argument(
         "--output", type=Path, default=None, help="Markdown file with the markers of the table"
     )
     parser.add_argument(
-        "--kills", type=int, default=0, help="how many random kill points of dbdyno are tried"
+        "--kills",
+        type=int,
+        default=0,
+        help="how many kill points of dbdyno are tried for each of --kill-places",
     )
+    parser.add_argument("--kill-places", nargs="+", choices=kills.PLACES, default=[kills.PLACES[0]])
     parser.add_argument("--jobs", type=int, default=1, help="how many cells are measured at once")
     # One of the processes of --jobs: its number, and how many there are.
     parser.add_argument("--part", default="", help=argparse.SUPPRESS)

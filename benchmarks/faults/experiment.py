@@ -73,6 +73,30 @@ def text(product: str, kind: str, *, seed: int, is_loading_hit: bool, reached: S
     return "\n\n".join(parts) + "\n"
 
 
+def with_setup(reached: Sequence[Reached], sleep: str) -> str:
+    """One block on two servers that dbdyno does not start; the setup sleeps between two tables."""
+    setup = [
+        "CREATE TABLE item (id INT PRIMARY KEY, n INT)",
+        f"INSERT INTO item VALUES {', '.join(f'({number}, {number})' for number in range(1, 101))}",
+        sleep,
+        "CREATE TABLE other (id INT PRIMARY KEY)",
+        "INSERT INTO other VALUES (1)",
+    ]
+    parts = [
+        f'[experiment]\nname = "{NAME}"',
+        f'[[workload]]\nname = "sql"\nsetup = {json.dumps(setup)}\n'
+        'parameters = { id = "uniform(1, 100)" }\n'
+        'transactions = [{ name = "read", sql = "SELECT n FROM item WHERE id = :id", rows = 1 }]',
+        f'[load]\nconnections = [{CONNECTIONS}]\nduration = "700ms"\nwarmup = "400ms"',
+        '[design]\nblocks = 1\npairing = "trials"\nrepeat_disturbed = false\norder_seed = 1\nstate = "reset"',
+        "[client]\nworkers = 1",
+    ]
+    for name, one in zip(("a", "b"), reached, strict=True):
+        server = f"url = {json.dumps(one.url)}\npassword_file = {json.dumps(str(one.password_file))}"
+        parts.append(f'[[variant]]\nname = "{name}"\n[variant.server]\nkind = "remote"\n{server}')
+    return "\n\n".join(parts) + "\n"
+
+
 def _private(product: str, kind: str, variables: Variables) -> list[str]:
     lines = [f'product = "{product}"'] if kind == "local" else []
     if kind == "local" and product == "mysql":

@@ -226,8 +226,8 @@ def resume(scene: Scene, before: dict[int, str]) -> str:
     finished = scene.finished()
     if scene.run() != killed:
         return "--resume continued another run"
-    if code != 0 or len(finished) != experiment.PLANNED:
-        count = f"{len(finished)} of {experiment.PLANNED} trials"
+    if code != 0 or len(finished) != scene.planned:
+        count = f"{len(finished)} of {scene.planned} trials"
         return f"--resume ended with {code} and {count}: {_last(scene.lines)}"
     return ""
 

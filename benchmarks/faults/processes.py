@@ -50,6 +50,10 @@ def _use_terminal(scene: Scene) -> None:
     scene.has_terminal = True
 
 
+def _use_nohup(scene: Scene) -> None:
+    scene.has_terminal, scene.prefix = True, ("nohup",)
+
+
 def _close_terminal(scene: Scene) -> None:
     os.close(scene.terminal)
 
@@ -65,6 +69,12 @@ FAULTS = [
         _close_terminal,
         before=_use_terminal,
         ends_lab=True,
+    ),
+    Fault(
+        "nohup",
+        "the terminal is closed while dbdyno runs under nohup",
+        _close_terminal,
+        before=_use_nohup,
     ),
     Fault(
         "server-paused",

@@ -40,12 +40,15 @@ class Existing:
         """Its tables; raises ServerProblem if it does not answer."""
         return list_tables(self.server)
 
+    def qualified(self, table: str) -> str:
+        """The name of a table for `server.query`, which has no current database on MySQL and MariaDB."""
+        address = self.server.address()
+        return table if address.protocol == "postgresql" else f"{address.database}.{table}"
+
     def drop_tables(self) -> None:
         """Drop what a run has left."""
-        address = self.server.address()
-        schema = "" if address.protocol == "postgresql" else f"{address.database}."
         for name in self.tables():
-            self.server.query(f"DROP TABLE {schema}{name}")
+            self.server.query(f"DROP TABLE {self.qualified(name)}")
 
 
 def find_server(directory: str) -> psutil.Process | None:

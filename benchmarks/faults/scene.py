@@ -19,7 +19,7 @@ import psutil
 
 from dbdyno.binary import COMPAT, ENGINE
 
-from .experiment import NAME
+from .experiment import NAME, PLANNED
 from .proxy import Proxy
 from .reached import find_server
 
@@ -44,6 +44,8 @@ class Scene:
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     # Whether dbdyno gets a terminal of its own as standard input.
     has_terminal: bool = False
+    # A command that starts dbdyno, such as nohup.
+    prefix: Sequence[str] = ()
     stdout: str = "stdout"
     # Calls that undo the fault, the last one first.
     undo: list[Callable[[], None]] = field(default_factory=list)
@@ -54,10 +56,12 @@ class Scene:
     known: set[Path] = field(default_factory=set)
     # The phase in which the fault happens.
     phase: str = ""
+    # Trials of the whole run.
+    planned: int = PLANNED
 
     def start(self, *arguments: str) -> None:
         """Start `dbdyno compare`."""
-        command = [sys.executable, "-m", "dbdyno", "compare", str(self.experiment)]
+        command = [*self.prefix, sys.executable, "-m", "dbdyno", "compare", str(self.experiment)]
         # Faults do not need a quiet machine.
         command += ["--results", str(self.results), "--share-machine", *arguments]
         self.environment["PYTHONPATH"] = str(ROOT / "lab")

@@ -21,7 +21,10 @@ def main() -> None:
 
             print_problem(problem)
             sys.exit(problem.exit_code)
-    from dbdyno.commands.interrupts import handle_interrupts  # noqa: PLC0415 — a drop-in does not need it.
+    from dbdyno import passwords  # noqa: PLC0415 — a drop-in does not need them.
+    from dbdyno.commands.interrupts import handle_interrupts  # noqa: PLC0415
+
+    passwords.protect()
 
     with handle_interrupts():
         from dbdyno.cli import main as command_line  # noqa: PLC0415 — typer and all commands behind it.

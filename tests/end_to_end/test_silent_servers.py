@@ -9,14 +9,16 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import psutil
 import pytest
 from tests.conftest import variant
 from tests.end_to_end.comparing import TWO_EQUAL, Comparing, environment, left_running
+from tests.end_to_end.mysql_server import MySQLServer
 from tests.end_to_end.test_answer_timeout import PRODUCTS
+from tests.end_to_end.test_run_command import Running
 
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.servers.admin import silence
@@ -30,9 +32,9 @@ NOTICED_S_MAX = 40.0
 # Options of servers and of the programs that create their data.
 DATA_OPTIONS = ("--datadir=", "--pgdata=", "-D", "--defaults-file=")
 SLEEP = {"mysql": "SELECT SLEEP(300)", "postgresql": "SELECT pg_sleep(300)"}
-BOTH = pytest.mark.parametrize(
-    "spec", [variant(), Variant(name="small", server=ServerSpec(product="postgresql"))], ids=PRODUCTS
-)
+POSTGRESQL = Variant(name="small", server=ServerSpec(product="postgresql"))
+RUN = ("--connections", "2", "--time", "5s", "--warmup", "0s", "--table-size", "500", "--workers", "1")
+BOTH = pytest.mark.parametrize("spec", [variant(), POSTGRESQL], ids=PRODUCTS)
 
 
 @pytest.fixture
@@ -178,6 +180,40 @@ def test_a_server_stopped_while_its_tables_are_read_ends_the_trial(results: Path
     assert meta["failed_by"] == "server"
     assert "the server has answered neither the load generator nor 2 logins of dbdyno" in meta["reason"]
     assert left_running(results) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("product", ["mariadb", "mysql", "postgresql"])
+def test_run_ends_when_its_server_stops_under_load(
+    product: str, request: pytest.FixtureRequest, workspace: Workspace, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        if product == "mysql":
+            mysql: MySQLServer = request.getfixturevalue("start_mysql")("stopped under load")
+            running, pid = Running(mysql, tmp_path), mysql.pid
+        else:
+            spec = variant() if product == "mariadb" else POSTGRESQL
+            server = stack.enter_context(closing(LocalServer(spec, workspace, None)))
+            server.start()
+            running, pid = Running(server, tmp_path), server.describe().identity["pid"]
+        process = stack.enter_context(
+            subprocess.Popen(
+                running.command("oltp_read_write", *RUN, "--share-machine"),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=running.environment(),
+            )
+        )
+        wait_for(tmp_path, "*/*/trials/*/events.jsonl", lambda text: '"measure"' in text)
+        signal_all(pid, signal.SIGSTOP)
+        began = time.monotonic()
+        _, messages = process.communicate(timeout=120)
+        took_s = time.monotonic() - began
+        signal_all(pid, signal.SIGCONT)
+    assert process.returncode == 4, messages
+    assert "Traceback" not in messages
+    assert took_s < NOTICED_S_MAX + 20.0
 
 
 def wait_for(folder: Path, pattern: str, is_so: Callable[[str], bool]) -> Path:

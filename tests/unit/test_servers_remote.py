@@ -112,17 +112,17 @@ def test_a_password_in_the_url_is_refused_and_never_repeated() -> None:
     assert "canary" not in told
 
 
-def test_the_password_comes_from_the_file_then_the_environment_then_the_user(tmp_path: Path) -> None:
+def test_the_password_comes_from_the_file_then_the_environment_then_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "password"
     file.write_text("from file\n")
-    environment = {"DBDYNO_PASSWORD": "from environment"}
-    found = [
-        read_password(file, lambda: "typed", environment),
-        read_password(None, lambda: "typed", environment),
-        read_password(None, lambda: "typed", {}),
-        read_password(None, None, {}),
-        read_password(None, None, {"DBDYNO_PASSWORD": ""}),
-    ]
+    monkeypatch.setenv("DBDYNO_PASSWORD", "from environment")
+    found = [read_password(file, lambda: "typed"), read_password(None, lambda: "typed")]
+    monkeypatch.delenv("DBDYNO_PASSWORD")
+    found += [read_password(None, lambda: "typed"), read_password(None, None)]
+    monkeypatch.setenv("DBDYNO_PASSWORD", "")
+    found.append(read_password(None, None))
     assert [password.text for password in found] == ["from file", "from environment", "typed", "", ""]
     assert [password.description() for password in found] == [
         f"with the password from the file {str(file)!r}",
@@ -136,7 +136,7 @@ def test_the_password_comes_from_the_file_then_the_environment_then_the_user(tmp
 
 def test_a_password_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ServerProblem, match=r"password file '.*gone' cannot be read: No such file"):
-        read_password(tmp_path / "gone", None, {})
+        read_password(tmp_path / "gone", None)
 
 
 def test_a_server_that_accepts_and_says_nothing_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,15 +11,16 @@ from jsonschema import Draft202012Validator
 
 from dbdyno.experiment.calls import Call, parse
 from dbdyno.experiment.column_generators import column
+from dbdyno.experiment.created import created_objects, drop_statements
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.generators import parameter
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
 from dbdyno.experiment.sql_text import (
+    Dialect,
     annotation_lines,
     count_placeholders,
-    created_tables,
     parameter_names,
     split_statements,
     table_names,
@@ -365,13 +366,69 @@ def test_quotes_and_comments_are_left_alone() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("dialect", "sql", "created"),
+    [
+        (
+            "mysql",
+            "CREATE TABLE `A b`.`t``x` (i INT) PARTITION BY HASH (i) PARTITIONS 3",
+            ("TABLE", "A b", "t`x", True),
+        ),
+        ("mysql", "CREATE OR REPLACE DEFINER=`a`@`b` VIEW V AS SELECT 1", ("VIEW", "", "V", False)),
+        (
+            "mysql",
+            "CREATE DEFINER = 'a'@'b' FUNCTION f(x INT) RETURNS INT RETURN 1",
+            ("FUNCTION", "", "f", True),
+        ),
+        ("mysql", "/* c */ CREATE /* d */ TABLE IF NOT EXISTS -- x\n t LIKE u", ("TABLE", "", "t", False)),
+        ("mysql", "CREATE TRIGGER k BEFORE INSERT ON t FOR EACH ROW SET NEW.x = 1", None),
+        ("mysql", "CREATE TEMPORARY TABLE x (i INT)", None),
+        ("mysql", "CREATE TABLE", None),
+        (
+            "postgres",
+            'CREATE UNLOGGED TABLE "S".Item (a INT) PARTITION BY RANGE (a)',
+            ("TABLE", "S", "item", True),
+        ),
+        ("postgres", "CREATE TABLE p PARTITION OF item FOR VALUES FROM (1) TO (2)", ("TABLE", "", "p", True)),
+        ("postgres", "SELECT 1 AS a INTO UNLOGGED Neu FROM (SELECT 1) x", ("TABLE", "", "neu", True)),
+        ("postgres", "SELECT 1 AS a INTO TEMP neu", None),
+        ("postgres", "WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x", None),
+        ("postgres", "CREATE MATERIALIZED VIEW v AS SELECT 1", ("MATERIALIZED VIEW", "", "v", True)),
+        ("postgres", "CREATE INDEX k ON t (i)", None),
+    ],
+)
+def test_what_a_statement_creates(
+    dialect: Dialect, sql: str, created: tuple[str, str, str, bool] | None
+) -> None:
+    found = [(one.kind, one.place, one.name, one.must_be_new) for one in created_objects([sql], dialect)]
+    assert found == ([created] if created else [])
+
+
+def test_only_what_must_be_new_is_dropped_and_what_uses_it_first() -> None:
+    setup = ["CREATE SEQUENCE s", "CREATE TABLE IF NOT EXISTS t (i INT)", "CREATE TABLE u (i INT)"]
+    setup += [
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE OR REPLACE VIEW w AS SELECT 1",
+        "CREATE FUNCTION f() RETURNS INT RETURN 1",
+    ]
+    drops = [
+        "DROP VIEW IF EXISTS v",
+        "DROP TABLE IF EXISTS u",
+        "DROP TABLE IF EXISTS t",
+        "DROP SEQUENCE IF EXISTS s",
+    ]
+    assert drop_statements(created_objects(setup, "postgres"), "postgres") == drops
+    drops.insert(1, "DROP FUNCTION IF EXISTS f")
+    assert drop_statements(created_objects(setup, "mysql"), "mysql") == drops
+
+
 def test_tables_are_named_once() -> None:
     texts = [
         "CREATE TABLE IF NOT EXISTS a.t (i INT)",
         "CREATE TEMPORARY TABLE x (i INT)",
         "CREATE INDEX k ON t (i)",
     ]
-    assert created_tables(texts, "mysql") == {"t": "a.t"}
+    assert [one.written for one in created_objects(texts, "mysql")] == ["a.t"]
     assert table_names(["WITH c AS (SELECT * FROM t) SELECT * FROM c JOIN u USING (i), t"], "mysql") == [
         "u",
         "t",

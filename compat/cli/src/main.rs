@@ -18,11 +18,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use dbdyno_cli::exit::USAGE;
+use dbdyno_runner::external::disable_core_files;
 use system::PROGRAM;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     hidden_arguments::hide_passwords();
+    disable_core_files();
     if let Some((program, rest)) = emulated_program(&arguments) {
         let code = if program == dbdyno_sysbench::NAME {
             sysbench::main(&rest)

@@ -12,10 +12,12 @@ use std::process::ExitCode;
 use arguments::{Arguments, Command, SchemaName};
 use clap::Parser;
 use dbdyno_cli::{command, output};
+use dbdyno_runner::external::disable_core_files;
 use dbdyno_runner::{Inbox, RunEnd, RunSpec, Sink};
 use dbdyno_schema::plan::{Plan, WorkloadName, limits};
 
 fn main() -> ExitCode {
+    disable_core_files();
     match Arguments::parse().command {
         Command::Prepare => with_plan(dbdyno_runner::prepare),
         Command::Prewarm => with_plan(dbdyno_runner::prewarm),

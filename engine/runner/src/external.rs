@@ -14,7 +14,8 @@ pub use crate::coordinator::run_workers;
 pub use crate::failure::{error_code, is_lost, is_retried};
 pub use crate::lost_connections::SERVER_GONE;
 pub use crate::machine::{
-    memory_peak_bytes, process_cpu, raise_open_files, release_memory, thread_cpu, thread_run_queue_wait,
+    disable_core_files, memory_peak_bytes, process_cpu, raise_open_files, release_memory, thread_cpu,
+    thread_run_queue_wait,
 };
 pub use crate::session::OPENING_MAX;
 pub use crate::worker_context::{WorkerContext, run_worker, spawn_user};

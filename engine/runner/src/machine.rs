@@ -40,6 +40,18 @@ pub fn raise_open_files() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
+/// Prevents core files of this process, which would contain passwords.
+///
+/// A limit of 0 does not hold for a core that the system pipes to a program; 1 prevents both (core(5)).
+pub fn disable_core_files() {
+    let maximum = getrlimit(Resource::Core).maximum;
+    // It fails only if a limit of 0 is inherited, which no process may raise.
+    let _ = setrlimit(
+        Resource::Core,
+        Rlimit { current: maximum.map_or(Some(1), |limit| Some(limit.min(1))), maximum },
+    );
+}
+
 /// Returns free memory to the system if the C library can: creating thousands of Lua states temporarily needs far more
 /// memory than they keep.
 #[allow(unsafe_code)] // A function of the C library.

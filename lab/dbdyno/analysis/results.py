@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +18,7 @@ from dbdyno.analysis.rows import (
     trial_rows,
 )
 from dbdyno.problem import Problem
-from dbdyno.store import Run
+from dbdyno.store import Run, files
 from dbdyno.store.listing import find_run
 from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.verdict import VerdictFile
@@ -128,16 +129,14 @@ class Results:
         returns their paths. Raises Problem if pyarrow is missing, or if a file cannot be written.
         """
         _require("pyarrow")
+        files.make_folder(folder)
         paths = []
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for name in FRAMES:
-                path, unfinished = folder / f"{name}.parquet", folder / f".{name}.parquet"
-                getattr(self, name).to_parquet(unfinished, index=False)
-                unfinished.replace(path)
-                paths.append(path)
-        except OSError as error:
-            raise Problem(f"{folder}: {error.strerror or error}") from error
+        for name in FRAMES:
+            # The library would leave a part of a file on a full disk.
+            content = io.BytesIO()
+            getattr(self, name).to_parquet(content, index=False)
+            paths.append(folder / f"{name}.parquet")
+            files.write(paths[-1], content.getvalue())
         return paths
 
 

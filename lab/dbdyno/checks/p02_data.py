@@ -12,6 +12,7 @@ from dbdyno.checks.tables import (
     Query,
     Shape,
     extent_differences,
+    names_of_tables,
     read_extent,
     read_shapes,
     shape_differences,
@@ -86,11 +87,27 @@ def shapes(server: Server, names: Iterable[str]) -> dict[str, Shape]:
     """The shapes of the named tables, as far as they exist in the load's database."""
     address, names = server.address(), list(names)
     try:
-        return _READERS[address.protocol].read_shapes(server.query, address.database, names)
+        stored = _stored_names(server, names)
+        shapes_by_name = _READERS[address.protocol].read_shapes(server.query, address.database, stored)
+        return {stored[name]: shape for name, shape in shapes_by_name.items()}
     except StatementRefused:
         if server.private:
             raise
         return {name: Shape(is_known=False) for name in names if _can_read(server, name)}
+
+
+def _stored_names(server: Server, names: Sequence[str]) -> dict[str, str]:
+    """For the name of each table in the server's catalogue: its name in `names`."""
+    address = server.address()
+    if address.protocol != "mysql" or server.variables().get("lower_case_table_names", "0") == "0":
+        return {name: name for name in names}
+    # The server takes Item for item.
+    by_lower_case = {name.lower(): name for name in names}
+    return {
+        name: by_lower_case[name.lower()]
+        for name in names_of_tables(server.query, address.database)
+        if name.lower() in by_lower_case
+    }
 
 
 def _can_read(server: Server, name: str) -> bool:

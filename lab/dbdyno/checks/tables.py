@@ -50,6 +50,14 @@ class Extent:
     auto_increment: int | None
 
 
+def names_of_tables(query: Query, database: str) -> list[str]:
+    """The tables and views in `database`."""
+    rows = query(
+        f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = {_literal(database)}"
+    )
+    return [str(name) for (name,) in rows]
+
+
 def read_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, Shape]:
     """The shapes of those of the named tables that exist in `database`."""
     expected = set(names)

@@ -96,7 +96,7 @@ def _drop(server: RemoteServer, tables: Sequence[Table]) -> None:
     if failures:
         raise Problem(
             f"{len(failures)} of {len(tables)} tables could not be dropped: {'; '.join(failures)}",
-            "Grant the account the privilege, or drop the tables that refer to them first",
+            "Grant the account the privilege, or drop the tables and views that refer to them first",
             ExitCode.NOT_COMPARABLE,
         )
 

@@ -24,6 +24,7 @@ from dbdyno.problem import Problem
 from dbdyno.reading.document import load
 from dbdyno.reading.translation import Translation, is_command, translate_document, translate_text
 from dbdyno.redaction import redact
+from dbdyno.store import files
 from dbdyno.store.listing import find_run
 
 _COMMENTS = {
@@ -179,8 +180,7 @@ def _write(file: Path, source: str) -> None:
     """Write a file that does not exist; it is removed if it is no valid experiment. Raises Problem."""
     tomllib.loads(source)
     try:
-        with file.open("x", encoding="utf-8") as opened:
-            opened.write(source)
+        files.create(file, source.encode())
     except OSError as error:
         raise Problem(f"{file} cannot be written: {error.strerror}", "Name another file") from error
     try:

@@ -15,6 +15,7 @@ from dbdyno.experiment import overrides
 from dbdyno.experiment.errors import InputError, InvalidExperiment
 from dbdyno.experiment.reading import from_document
 from dbdyno.problem import Problem
+from dbdyno.store import files
 
 # Letters and digits of a variant's name.
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._]+")
@@ -183,7 +184,7 @@ def write_new(source: str, folder: Path, name: str) -> Path:
         path = folder / (f"{name}.toml" if number == 1 else f"{name}-{number}.toml")
         if not path.exists():
             try:
-                path.write_text(source, encoding="utf-8")
+                files.create(path, source.encode())
             except OSError as error:
                 raise Problem(
                     f"the experiment file {path} cannot be written: {error.strerror}",

@@ -164,16 +164,3 @@ def table_names(statements: Iterable[str], dialect: Dialect) -> list[str]:
             defined = {cte.alias for cte in tree.find_all(exp.CTE)}
             names |= {table.name: None for table in tree.find_all(exp.Table) if table.name not in defined}
     return list(names)
-
-
-def created_tables(statements: Iterable[str], dialect: Dialect) -> dict[str, str]:
-    """The tables that CREATE TABLE statements create, except temporary ones: name -> name as written."""
-    exp = sqlglot().exp
-    names: dict[str, str] = {}
-    for sql in statements:
-        tree = parse_statement(sql, dialect)
-        is_table = isinstance(tree, exp.Create) and str(tree.args.get("kind")).upper() == "TABLE"
-        if is_table and not tree.find(exp.TemporaryProperty):
-            table = tree.find(exp.Table)
-            names[table.name] = table.sql(dialect=dialect)
-    return names

@@ -10,10 +10,11 @@ from pydantic.json_schema import SkipJsonSchema
 
 from dbdyno.experiment.base import Duration, Model
 from dbdyno.experiment.column_generators import column
+from dbdyno.experiment.created import TABLE, Created, created_objects, drop_statements
 from dbdyno.experiment.generators import Generator, ParameterList, parameter
 from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.point import Connections, Point, Rate
-from dbdyno.experiment.sql_text import Dialect, created_tables, replace_parameters, table_names
+from dbdyno.experiment.sql_text import Dialect, replace_parameters, table_names
 from dbdyno.experiment.workload import TITLE, BaseWorkload
 from dbdyno.text import compose, compose_count
 
@@ -165,7 +166,8 @@ class SqlWorkload(BaseWorkload):
     prewarm: tuple[Sql, ...] = ()
     """Statements of `load.prewarm = "scan"`; without any, every generated table is read."""
     cleanup: tuple[Sql, ...] = ()
-    """Statements that remove the data on servers that dbdyno does not start, by default DROP TABLE."""
+    """Statements that remove the data on servers that dbdyno does not start. By default DROP for the tables,
+    views and sequences of `setup`, and on MySQL and MariaDB its routines."""
     session: tuple[Sql, ...] = ()
     """Statements that every new connection sends first; they are not counted."""
     reconnect_every: int | None = Field(default=None, ge=0, le=2**32 - 1)
@@ -232,7 +234,12 @@ class SqlWorkload(BaseWorkload):
     def created_tables(self, protocol: str) -> dict[str, str]:
         """The tables that loading creates: name -> name as written in `setup`."""
         generated = {name: name for name in self.tables}
-        return {**generated, **created_tables(self.setup, DIALECTS[protocol])}
+        created = {one.name: one.written for one in self.created_objects(protocol) if one.kind == TABLE}
+        return {**generated, **created}
+
+    def created_objects(self, protocol: str) -> list[Created]:
+        """What `setup` creates."""
+        return created_objects(self.setup, DIALECTS[protocol])
 
     @property
     def has_data(self) -> bool:
@@ -298,8 +305,7 @@ class SqlWorkload(BaseWorkload):
         for name in ("setup", "after", "session"):
             if statements := getattr(self, name):
                 sql[name] = list(statements)
-        # A later table may reference an earlier one.
-        drops = [f"DROP TABLE IF EXISTS {name}" for name in reversed(self.created_tables(protocol).values())]
+        drops = drop_statements(self.created_objects(protocol), DIALECTS[protocol])
         if cleanup := list(self.cleanup) or drops:
             sql["cleanup"] = cleanup
         if self.tables:

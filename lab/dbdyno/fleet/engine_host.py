@@ -84,6 +84,9 @@ class EngineHost:
         # Limit of open files as for an engine on the driver's machine: it needs a socket per connection.
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        # A core file would contain the password (see `dbdyno.passwords`).
+        _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+        resource.setrlimit(resource.RLIMIT_CORE, (1 if hard else 0, hard))
         self._cpus: set[int] | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()

@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dbdyno import passwords
 from dbdyno.binary import EngineProblem
 from dbdyno.experiment.cpus import parse_cpus
 from dbdyno.experiment.fleet import Fleet
@@ -60,6 +61,7 @@ _LOG = logging.getLogger(__name__)
 
 def open_engine(experiment: Experiment) -> Engine:
     """The engine of an experiment: one, or a fleet. Raises EngineProblem and FleetProblem."""
+    passwords.hide(experiment.secrets())
     return Engine() if experiment.fleet is None else FleetEngine(experiment.fleet)
 
 

@@ -37,7 +37,7 @@ from dbdyno.run.loading import (
     require_no_after,
     run_after,
 )
-from dbdyno.run.marked_tables import drop_command
+from dbdyno.run.marked_tables import drop_command, drop_instruction
 from dbdyno.run.progress import Listener
 from dbdyno.run.step_times import StepTimes
 from dbdyno.servers import open_server
@@ -271,7 +271,8 @@ class DataState:
                 raise Problem(
                     f"the tables of {workload.title} exist already; dbdyno drops only tables that it has "
                     "created",
-                    'Write state = "preserve" to use them as they are, or name another database',
+                    'Write state = "preserve" to use them as they are, name another database, or '
+                    + (drop_instruction(server) or "drop them yourself"),
                     ExitCode.USAGE,
                 )
             require_no_after(workload, variant, server)

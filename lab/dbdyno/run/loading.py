@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dbdyno.checks.p02_data import shapes
 from dbdyno.checks.samples import open_load_connection
+from dbdyno.experiment.created import changes_place
 from dbdyno.experiment.model import (
     Experiment,
     OltpWorkload,
@@ -19,6 +20,7 @@ from dbdyno.experiment.model import (
     Variant,
     Workload,
 )
+from dbdyno.experiment.sql_workload import DIALECTS
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult, Record
@@ -29,7 +31,7 @@ from dbdyno.run.trial import unreachable_reason
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.answers import shorten_statement
 from dbdyno.servers.admin.connection import answers_within, require_answers
-from dbdyno.servers.server import Server, ServerProblem, StatementRefused
+from dbdyno.servers.server import Server, ServerProblem
 
 # The options that define the data of a workload, and the statements of a variant that change them.
 DataKey = tuple[str, tuple[str, ...]]
@@ -138,12 +140,9 @@ def must_load(workload: SqlWorkload, server: Server) -> bool:
     if not workload.has_data:
         return False
     address = server.address()
+    _require_own_database(workload, server)
     tables = workload.created_tables(address.protocol)
-    here = [name for name, written in tables.items() if not _is_qualified(name, written)]
-    existing = {
-        *shapes(server, here),
-        *(name for name in tables if name not in here and _exists(server, tables[name])),
-    }
+    existing = shapes(server, tables)
     if existing and len(existing) < len(tables):
         raise Problem(
             f"{address.database} has the tables {', '.join(existing)} of {workload.title}, but not "
@@ -155,19 +154,27 @@ def must_load(workload: SqlWorkload, server: Server) -> bool:
     return not existing
 
 
-def _is_qualified(name: str, written: str) -> bool:
-    """Whether a setup names the database or schema of a table."""
-    return "." in written.replace(name, "", 1)
-
-
-def _exists(server: Server, table: str) -> bool:
-    """Whether the load's account can read a table of another database or schema."""
-    try:
-        with open_load_connection(server.address()) as admin:
-            admin.query(f"SELECT 1 FROM {table} WHERE 1 = 0")
-    except StatementRefused:
-        return False
-    return True
+def _require_own_database(workload: SqlWorkload, server: Server) -> None:
+    """Raise Problem if the setup creates something outside the database of the URL, where dbdyno neither
+    looks for existing tables nor drops what a killed run has left.
+    """
+    address = server.address()
+    own = address.database
+    if address.protocol == "postgresql":
+        own = answers.value(server.query, "SELECT current_schema()", answers.text_or_empty)
+    dialect = DIALECTS[address.protocol]
+    outside = [
+        one.written for one in workload.created_objects(address.protocol) if one.place not in ("", own)
+    ]
+    outside += [shorten_statement(sql) for sql in workload.setup if changes_place(sql, dialect)]
+    if outside:
+        raise Problem(
+            f"the setup of {workload.title} uses another database or schema than {own}: "
+            f"{', '.join(outside)}; dbdyno creates tables only in the database of the URL",
+            "Leave out the name of the other database, or create its tables yourself and remove these "
+            "statements; transactions may use other databases",
+            ExitCode.USAGE,
+        )
 
 
 def require_empty(workload: ScriptWorkload, server: Server) -> None:

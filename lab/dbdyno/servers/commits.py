@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.servers import owned_folder, user_commands
-from dbdyno.servers.server import PASSWORD_VARIABLE, MachineProblem, ServerProblem
+from dbdyno.servers.server import MachineProblem, ServerProblem
 
 # Digits of the hash that is the name of a commit.
 _DIGITS = 12
@@ -134,10 +134,9 @@ def _origin(source: Path) -> str:
 
 
 def _environment(commit: str, target: Path, source: Path) -> dict[str, str]:
-    """The environment of dbdyno without the password, because a build may need any other variable."""
-    inherited = {name: value for name, value in os.environ.items() if name != PASSWORD_VARIABLE}
+    """The environment of dbdyno, because a build may need any variable."""
     own = {"DBDYNO_COMMIT": commit, "DBDYNO_BUILD": str(target), "DBDYNO_SOURCE": str(source)}
-    return inherited | own
+    return {**os.environ, **own}
 
 
 def _require_git(folder: Path, *arguments: str) -> None:

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.experiment.server import Location, location
 from dbdyno.finding import FreeForm
+from dbdyno.passwords import VARIABLE as PASSWORD_VARIABLE
 from dbdyno.problem import Problem
 from dbdyno.server_record import ServerRecord
 
-PASSWORD_VARIABLE = "DBDYNO_PASSWORD"  # noqa: S105 — a name, not a password.
 PASSWORD_FIX = (
     f"put it into the variable {PASSWORD_VARIABLE}, or into a file (in an experiment: password_file in "
     "[variant.server]; dbdyno run: --password-file)"

@@ -27,8 +27,9 @@ from typing import IO
 
 import psutil
 
+from dbdyno import passwords
 from dbdyno.servers.kinds import process
-from dbdyno.servers.server import PASSWORD_VARIABLE, ServerProblem
+from dbdyno.servers.server import ServerProblem
 
 _LOG = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ def environment(
     """
 
     def is_inherited(name: str) -> bool:
-        if name == PASSWORD_VARIABLE or name in secrets:
+        if name == passwords.VARIABLE or name in secrets:
             return False
         return name in listed or name in INHERITED or name.startswith(INHERITED_PREFIXES)
 

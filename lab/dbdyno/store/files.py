@@ -55,7 +55,7 @@ def store_errors(path: Path) -> Iterator[None]:
         if error.errno in NO_SPACE:
             raise StoreProblem(
                 f"no space left for {path} ({os.strerror(error.errno)})",
-                "Finished trials are kept. Make room, then repeat the command with --resume",
+                "Make room and repeat the command; an interrupted comparison continues with --resume",
                 ExitCode.NOT_COMPARABLE,
             ) from error
         if error.errno == errno.ELOOP:
@@ -94,6 +94,23 @@ def write(path: Path, content: bytes) -> None:
     """Write a complete file, or leave the old one unchanged. Raises StoreProblem."""
     with _open_replacement(path) as file:
         file.write(content)
+
+
+def create(path: Path, content: bytes) -> None:
+    """Write a new file; after an error none of it is left. Raises StoreProblem if there is no space, OSError
+    otherwise.
+    """
+    # Without a buffer, whose rest would be written at the end.
+    with path.open("xb", buffering=0) as file:
+        try:
+            file.write(content)
+            os.fsync(file.fileno())
+        except OSError as error:
+            path.unlink()
+            if error.errno in NO_SPACE:
+                with store_errors(path):
+                    raise
+            raise
 
 
 def write_json(path: Path, value: Any) -> None:

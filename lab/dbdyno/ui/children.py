@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dbdyno import passwords
 from dbdyno.experiment.effects import CSV_FILE, FILE_KEYS, named_files
 from dbdyno.experiment.file_reading import parse_toml
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.problem import Problem
+from dbdyno.store import files
 
 # Seconds that a check or a comparison of two runs may take.
 LIMIT_S = 120.0
@@ -29,6 +31,7 @@ async def run_command(*arguments: str) -> tuple[int, str]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "dbdyno", *arguments,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        env=passwords.whole_environment(),
     )  # fmt: skip
     try:
         output, _ = await asyncio.wait_for(process.communicate(), LIMIT_S)
@@ -89,8 +92,7 @@ def save(source: str, folder: Path, name: str) -> Path:
     """Write a new experiment file. Raises Problem if there is one with another content."""
     path = folder / name
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(source)
+        files.create(path, source.encode())
     except FileExistsError as error:
         if path.read_text(encoding="utf-8", errors="replace") != source:
             raise Problem(f"{path} exists, with another content", "Choose another name") from error
@@ -115,6 +117,7 @@ class Comparison:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
+            env=passwords.whole_environment(),
         )
         self._reader = asyncio.create_task(self._read(self._process))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import re
 import secrets
 import shlex
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.servers.owned_folder import DIRECTORY_VARIABLE
-from dbdyno.servers.server import PASSWORD_VARIABLE, ServerProblem
+from dbdyno.servers.server import ServerProblem
 
 # Label of dbdyno's containers, for users who list containers.
 LABEL = "org.dbdyno.server"
@@ -190,13 +189,11 @@ class Guardian:
     """
 
     def __init__(self, name: str) -> None:
-        environment = {name: value for name, value in os.environ.items() if name != PASSWORD_VARIABLE}
         self._process = subprocess.Popen(
             [sys.executable, "-c", _GUARDIAN, name],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env=environment,
             start_new_session=True,
         )
 

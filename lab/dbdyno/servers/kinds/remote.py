@@ -6,12 +6,12 @@ ends. Load and administration both use the account of the URL.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from dbdyno import passwords
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.finding import FreeForm
 from dbdyno.servers.admin.answers import UnexpectedAnswer
@@ -50,9 +50,7 @@ class Password:
         return f"with the password {self.source}" if self.source else "with a password"
 
 
-def read_password(
-    file: Path | None, ask: Callable[[], str] | None, environment: Mapping[str, str] | None = None
-) -> Password:
+def read_password(file: Path | None, ask: Callable[[], str] | None) -> Password:
     """The password of a target, from the first of these: `file`, the environment, `ask`. Empty if none has
     one.
 
@@ -68,14 +66,14 @@ def read_password(
                 f"the password file {str(file)!r} cannot be read: {why}", PASSWORD_FIX
             ) from error
         return Password(text.removesuffix("\n").removesuffix("\r"), f"from the file {str(file)!r}")
-    variables = os.environ if environment is None else environment
-    if Address.PASSWORD_VARIABLE in variables:
-        return _from_variable(Address.PASSWORD_VARIABLE, variables)
+    if (found := _from_variable(passwords.VARIABLE)) is not None:
+        return found
     return Password(ask(), "that you typed") if ask is not None else Password("")
 
 
-def _from_variable(name: str, variables: Mapping[str, str]) -> Password:
-    return Password(variables[name], f"from the environment variable {name}")
+def _from_variable(name: str) -> Password | None:
+    text = passwords.read(name)
+    return None if text is None else Password(text, f"from the environment variable {name}")
 
 
 def variant_password(variant: Variant) -> Password:
@@ -83,12 +81,13 @@ def variant_password(variant: Variant) -> Password:
     name = variant.server.password_env
     if name is None:
         return read_password(variant.server.password_file, None)
-    if name not in os.environ:
+    password = _from_variable(name)
+    if password is None:
         raise ServerProblem(
             f"variant {variant.name!r}: password_env is {name!r}, but this environment variable is not set",
-            f"set it, name a file as password_file, or omit both and set {Address.PASSWORD_VARIABLE}",
+            f"set it, name a file as password_file, or omit both and set {passwords.VARIABLE}",
         )
-    return _from_variable(name, os.environ)
+    return password
 
 
 def variant_target(variant: Variant) -> Target:
