@@ -23,6 +23,7 @@ from dbdyno.run.sampling import _waits
 from dbdyno.servers.admin import postgresql, secure_connection
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.kinds.remote import Password, RemoteServer
+from dbdyno.servers.kinds.remote_changes import VARIABLES
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.url import parse_url
 
@@ -169,6 +170,7 @@ def questions(server: RemoteServer) -> dict[str, Callable[[], object]]:
     is_postgresql = server.address().protocol == "postgresql"
     reader = tables_postgresql if is_postgresql else tables
     admin: AdminConnection = server._admin
+    of_protocol = VARIABLES[server.address().protocol]
     shape = tables.Shape(columns=[], indexes={})
     asked: dict[str, Callable[[], object]] = {
         "describe": server.describe,
@@ -180,7 +182,11 @@ def questions(server: RemoteServer) -> dict[str, Callable[[], object]]:
         "shapes": lambda: reader.read_shapes(server.query, "dbdyno", ["sbtest1"]),
         "extent": lambda: reader.read_extent(server.query, "dbdyno", "sbtest1", shape),
         "plan": lambda: read_plan(admin, "SELECT 1", "postgresql" if is_postgresql else "mysql"),
-        "change": lambda: server._protocol.change(admin, "work_mem", "4MB"),
+        "read": lambda: of_protocol.read(admin, "work_mem"),
+        "changeable": lambda: of_protocol.require_changeable(admin, "work_mem"),
+        "values": lambda: of_protocol.values(admin),
+        "connection": lambda: of_protocol.connection(admin),
+        "apply": lambda: of_protocol.apply(admin),
     }
     if not is_postgresql:
         asked |= {"account": lambda: _account(admin), "grants": lambda: _has_privilege(admin, "SHOW GRANTS")}

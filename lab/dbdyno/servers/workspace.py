@@ -148,7 +148,7 @@ class Workspace:
             filesystem = filesystem_of(base)
             unusual = UNUSUAL_FILESYSTEMS.get(filesystem)
             warnings = (f"the servers' data are in {base} on {filesystem}: {unusual}",) if unusual else ()
-            workspace = cls(base, user, warnings, filesystem, removes)
+            workspace = cls(base, user, warnings, filesystem, removes=removes)
             if removes:
                 workspace.remove_leftovers()
             return workspace
