@@ -49,7 +49,7 @@ check: build ## run all checks that need no database server: formats, linters, t
 	MYPYPATH=lab:benchmarks:benchmarks/engine $(BIN)/mypy benchmarks
 	$(BIN)/lint-imports
 	@scripts/audit
-	$(BIN)/pytest tests/unit --numprocesses=auto --dist=worksteal --quiet
+	$(BIN)/pytest tests/unit -m "not long" --numprocesses=auto --dist=worksteal --quiet
 
 test: check packages-servers packages-peers packages-proxies packages-browser mysql mariadb-plugins docker ## run check, then the end-to-end tests on real servers
 	$(BIN)/pytest tests/end_to_end -m "not alone and not long" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=15 --quiet
@@ -60,6 +60,7 @@ test-long: build packages-servers packages-peers mysql foreign ## run tests too 
 	scripts/docker-image .servers/docker-python.tar python3 python3-venv
 	scripts/wheels dist $$(uname -m)
 	$(BIN)/pytest tests/wheel
+	$(BIN)/pytest tests/unit -m long --quiet
 	$(BIN)/pytest tests/end_to_end -m "long and not alone" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=15 --quiet
 	$(BIN)/pytest tests/end_to_end -m "long and alone" --durations=15 --quiet
 	$(BIN)/python -m benchmarks.truth --experiments 1000

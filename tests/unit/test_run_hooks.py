@@ -49,7 +49,11 @@ def prepared(folder: Path, **hooks: Any) -> tuple[Experiment, Run, Server]:
         variants=(Variant(name="one", server=spec),),
     )
     run = Run.create(folder, experiment, b"", None, {})
-    return experiment, run, open_server(experiment.variants[0], cast(Workspace, None), None)
+    return (
+        experiment,
+        run,
+        open_server(experiment.variants[0], cast(Workspace, SimpleNamespace(run="")), None),
+    )
 
 
 def played(folder: Path, then: Callable[[], None], **hooks: Any) -> None:

@@ -25,15 +25,15 @@ def disclosure(experiment: Experiment) -> list[str]:
     """What the experiment executes and reads, besides dbdyno's own programs. Equal lines of several variants
     are one.
     """
-    found = [*uses(experiment), *_of_configs(experiment)]
+    effects = [*uses(experiment), *_of_configs(experiment)]
     lines = []
     for effect, title in _TITLES.items():
         texts: dict[str, list[str]] = {}
-        for use in found:
+        for use in effects:
             if use.effect is effect and effect is not Effect.SQL:
                 texts.setdefault(f"{use.key} = {use.value}", []).append(use.variant)
         if effect is Effect.SQL:
-            texts = _statements(found)
+            texts = _statements(effects)
         if effect is Effect.READS:
             texts |= _passwords(experiment)
         if texts:
@@ -65,10 +65,10 @@ def _of(variants: list[str]) -> str:
     return f"{names}: " if names else ""
 
 
-def _statements(found: list[Use]) -> dict[str, list[str]]:
+def _statements(effects: list[Use]) -> dict[str, list[str]]:
     """The number of statements at each key: their text is in the file."""
     counts: dict[tuple[str, str], int] = {}
-    for use in found:
+    for use in effects:
         if use.effect is Effect.SQL:
             place = use.variant, use.key.partition(".")[0] if use.key.startswith("workload") else use.key
             counts[place] = counts.get(place, 0) + 1

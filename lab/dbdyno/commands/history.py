@@ -179,7 +179,7 @@ def _confirm(series: HistorySeries, change: HistoryChange, runs: dict[int, Run],
     document = confirming_document(experiment, before, after)
     begun = _begun(experiment, options.results) if options.resume else None
     print(change.sentence, file=sys.stderr)
-    # Whoever can write to the folder of results has written this experiment.
+    # Another user who can write to the folder of results may have written this experiment.
     agree(begun or experiment, str(after.path / "experiment.toml"), yes=options.yes)
     _, code = measure(
         Source(Path(f"{experiment.name}.toml"), content=as_toml(document).encode()),

@@ -269,9 +269,9 @@ def _models(value: Any, key: str) -> Iterator[tuple[BaseModel, str]]:
 def _of_value(effect: Effect, variant: str, key: str, value: Any) -> Iterator[Use]:
     if effect is Effect.SETTINGS:
         for name, one in value.items():
-            found = setting_effect(name, one)
-            if found is not Effect.HARMLESS:
-                yield Use(found, variant, f"{key}.{name}", str(one))
+            of_setting = setting_effect(name, one)
+            if of_setting is not Effect.HARMLESS:
+                yield Use(of_setting, variant, f"{key}.{name}", str(one))
     elif effect is Effect.GENERATORS:
         for name, one in value.items():
             if _CSV.search(one):

@@ -37,6 +37,10 @@ _OPTION = linear(r"(?<!\s)\s*+-{1,2}[a-zA-Z]")
 _ENDS = ("|", "||", "&&", ";", "&")
 
 
+# What has a meaning inside of words.
+_QUOTING = re.compile(r"[\"'\\#]")
+
+
 @dataclass(frozen=True)
 class Command:
     """The words of one command, and the indexes of its first and last line."""
@@ -180,6 +184,10 @@ class _Script:
             replaced = self._replaced(text, dict(zip(names, combination, strict=True)))
             if not quoted:
                 yield [replaced]
+                continue
+            if not _QUOTING.search(replaced):
+                # The result of `shlex`, which is twenty times slower.
+                yield replaced.split()
                 continue
             try:
                 yield shlex.split(replaced, comments=True)
