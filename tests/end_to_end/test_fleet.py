@@ -66,8 +66,14 @@ def run(
 
 
 def engine_processes() -> list[psutil.Process]:
-    own = psutil.Process().children(recursive=True)
-    return [one for one in own if "dbdyno-engine" in " ".join(one.cmdline()) and "run" in one.cmdline()]
+    engines = []
+    for process in psutil.Process().children(recursive=True):
+        # It may have ended, or wait for its parent.
+        with suppress(psutil.Error):
+            words = process.cmdline()
+            if "dbdyno-engine" in " ".join(words) and "run" in words:
+                engines.append(process)
+    return engines
 
 
 def test_the_counts_of_a_fleet_are_the_sums_of_its_engines(fleet: FleetEngine) -> None:
