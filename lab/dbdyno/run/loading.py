@@ -24,7 +24,7 @@ from dbdyno.experiment.sql_workload import DIALECTS
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult, Record
-from dbdyno.run.marked_tables import drop_instruction, has_comments, mark
+from dbdyno.run.marked_tables import drop_instruction, has_comments, mark, schema_expression
 from dbdyno.run.plan import plan
 from dbdyno.run.progress import Listener
 from dbdyno.run.trial import unreachable_reason
@@ -194,10 +194,7 @@ def require_empty(workload: ScriptWorkload, server: Server) -> None:
 
 def list_tables(server: Server) -> list[str]:
     """The tables in the load's database."""
-    address = server.address()
-    name = address.database.replace("'", "''")
-    schema = "current_schema()" if address.protocol == "postgresql" else f"'{name}'"
-    sql = f"SELECT table_name FROM information_schema.tables WHERE table_schema = {schema}"
+    sql = f"SELECT table_name FROM information_schema.tables WHERE table_schema = {schema_expression(server)}"
     return [table for (table,) in answers.rows(server.query, sql, answers.text)]
 
 

@@ -39,25 +39,19 @@ _NAMED_MAX = 5
 # Schema, whether it is that of the URL, name, comment and size.
 _TABLES_SQL = {
     "mysql": (
-        "SELECT table_schema, COALESCE(table_schema = DATABASE(), 0), table_name, table_comment, "
+        "SELECT table_schema, table_schema = {here}, table_name, table_comment, "
         "COALESCE(data_length + index_length, 0) FROM information_schema.tables "
         "WHERE table_type = 'BASE TABLE' AND {where}"
     ),
     "postgresql": (
-        "SELECT n.nspname, (n.nspname = current_schema())::int, c.relname, "
+        "SELECT n.nspname, (n.nspname = {here})::int, c.relname, "
         "COALESCE(obj_description(c.oid, 'pg_class'), ''), pg_total_relation_size(c.oid) "
         "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
         "WHERE c.relkind IN ('r', 'p') AND {where}"
     ),
 }
 _COLUMNS = (answers.text, answers.integer, answers.text, answers.text_or_empty, answers.integer)
-_HERE = {"mysql": "table_schema = DATABASE()", "postgresql": "n.nspname = current_schema()"}
-_MARKED = {
-    "mysql": "(table_schema = DATABASE() OR table_comment LIKE '%dbdyno %table=%')",
-    "postgresql": (
-        "(n.nspname = current_schema() OR obj_description(c.oid, 'pg_class') LIKE '%dbdyno %table=%')"
-    ),
-}
+_COMMENT = {"mysql": "table_comment", "postgresql": "obj_description(c.oid, 'pg_class')"}
 _NAME_COLUMN = {"mysql": "table_name", "postgresql": "c.relname"}
 _SCHEMA_COLUMN = {"mysql": "table_schema", "postgresql": "n.nspname"}
 
@@ -118,8 +112,9 @@ def marked_tables(server: Server, *, everywhere: bool = False) -> list[Table]:
     """The tables with a mark in the schema of the server's URL, by name; also those of other schemas with
     `everywhere`. Raises ServerProblem.
     """
-    protocol = server.address().protocol
-    where = (_MARKED if everywhere else _HERE)[protocol]
+    where = _is_here(server)
+    if everywhere:
+        where = f"({where} OR {_COMMENT[server.address().protocol]} LIKE '%dbdyno %table=%')"
     tables = [one for one in _tables(server, where) if one.mark]
     return sorted(tables, key=lambda table: (not table.is_here, table.title))
 
@@ -155,7 +150,7 @@ def mark(server: Server, names: Iterable[str]) -> None:
     tables: list[Table] = []
     # A server of another product may have no comments. Its tables are those that the user must drop.
     with suppress(StatementRefused):
-        tables = _tables(server, _HERE[protocol])
+        tables = _tables(server, _is_here(server))
     for table in tables:
         if table.name not in created or table.is_dbdynos:
             continue
@@ -198,12 +193,25 @@ def drop_command(server: Server) -> str:
 def _tables(server: Server, where: str) -> list[Table]:
     """The tables for which a condition holds."""
     address = server.address()
-    sql = _TABLES_SQL[address.protocol].format(where=where)
+    sql = _TABLES_SQL[address.protocol].format(here=schema_expression(server), where=where)
     is_mysql = address.protocol == "mysql"
     return [
         Table(name, comment, size, schema, bool(is_here), schema if is_mysql else address.database)
         for schema, is_here, name, comment, size in answers.rows(server.query, sql, *_COLUMNS)
     ]
+
+
+def schema_expression(server: Server) -> str:
+    """The schema of the server's URL as an expression of SQL. Administrative connections to MySQL have no
+    current database.
+    """
+    address = server.address()
+    return "current_schema()" if address.protocol == "postgresql" else _literal(server, address.database)
+
+
+def _is_here(server: Server) -> str:
+    """The condition for the tables in the schema of the server's URL."""
+    return f"{_SCHEMA_COLUMN[server.address().protocol]} = {schema_expression(server)}"
 
 
 def _is_table(server: Server, table: Table) -> str:
