@@ -122,8 +122,8 @@ FAULTS = (
 
 
 @contextmanager
-def scene() -> Iterator[Scene]:
-    """Three hosts of 0.4 CPUs with a Ray node each, and two servers on a fourth one."""
+def scene(cpu_share: float = CPU_SHARE) -> Iterator[Scene]:
+    """Three hosts of so many CPUs with a Ray node each, and two servers on a fourth one."""
     with ExitStack() as stack:
         folder = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="dbdyno-fleet-", dir="/var/tmp"))
@@ -134,7 +134,7 @@ def scene() -> Iterator[Scene]:
         for host in hosts:
             # Without cgroups, as in some containers, the hosts share all CPUs.
             with suppress(OSError):
-                host.limit_cpu(CPU_SHARE)
+                host.limit_cpu(cpu_share)
         yield Scene((*hosts, server), environment, folder, tables)
 
 

@@ -33,7 +33,8 @@ def _problems(trial: StoredTrial) -> Iterator[str]:
     records = list(trial.records())
     (merged,) = [one["data"]["phases"] for one in records if one["type"] == "end"]
     for phase, whole in merged.items():
-        wrong = [key for key, value in _numbers(whole).items() if value != _sum(parts, phase)[key]]
+        sums = _sum(parts, phase)
+        wrong = [key for key, value in _numbers(whole).items() if value != sums[key]]
         if phase == "measure" and whole["events"] != _of_intervals(records):
             wrong.append("events of the intervals")
         yield from (f"{key} of the phase {phase} is not the sum of the engines" for key in wrong)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dbdyno.experiment.model import Design, Experiment, Factor, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import Trial, schedule
@@ -50,6 +51,8 @@ class World:
     failures: Mapping[str, int] = field(default_factory=dict)
     # Share of blocks that other processes disturb, by 15 %. They are repeated, a quarter of them at most.
     disturbed: float = 0.0
+    # Length in blocks and depth as a share: throughput falls in the first half of each period.
+    period: tuple[float, float] | None = None
 
 
 def experiment(
@@ -143,13 +146,31 @@ def _disturbances(of: Experiment, planned: Sequence[Trial], world: World, random
         if block not in repeated or random.random() < world.disturbed
     }
     names = [variant.name for variant in of.variants]
+    periodic = _periodic(of, planned, *world.period, random) if world.period else [0.0] * len(planned)
     return [
-        world.position * position[trial.block, trial.workload][trial.variant]
+        periodic[trial.index]
+        + world.position * position[trial.block, trial.workload][trial.variant]
         + (float(slot_effects[trial.slot]) if slot_effects is not None else 0.0)
         + (float(place_effects[names.index(trial.variant)]) if place_effects is not None else 0.0)
         - (0.15 if victims.get(trial.block) == names.index(trial.variant) else 0.0)
         for trial in planned
     ]
+
+
+def _periodic(
+    of: Experiment, planned: Sequence[Trial], length: float, depth: float, random: Random
+) -> list[float]:
+    """The effect of a disturbance in the first half of each period, which is that many blocks long."""
+    of_block = len(planned) / of.design.blocks
+    ends = np.asarray((np.arange(len(planned)) + 1.0) / of_block + length * random.random(), np.float64)
+    share = (busy_time(ends, length) - busy_time(ends - 1.0 / of_block, length)) * of_block
+    return [float(value) for value in np.log1p(-depth * share)]
+
+
+def busy_time(at: NDArray[np.float64], period: float) -> NDArray[np.float64]:
+    """The time that a disturbance in the first half of each period has lasted until then."""
+    whole = np.floor(at / period)
+    return np.asarray(whole * period / 2.0 + np.minimum(at - whole * period, period / 2.0))
 
 
 def _noise(of: Experiment, planned: Sequence[Trial], world: World, random: Random) -> list[float]:

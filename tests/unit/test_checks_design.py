@@ -182,14 +182,6 @@ def test_identical_variants_need_no_blocks_of_the_others() -> None:
     assert [(one.level, one.subject) for one in found_ones] == [("note", "B")]
 
 
-@pytest.mark.parametrize(("blocks", "variants", "more"), [(7, 2, 8), (8, 3, 9), (10, 4, 12)])
-def test_blocks_that_cannot_be_balanced_are_noted(blocks: int, variants: int, more: int) -> None:
-    given = experiment(blocks=blocks, variables=tuple({"x": index} for index in range(variants)))
-    (finding,) = found("P15", given)
-    assert (finding.level, finding.evidence) == ("note", {"blocks": blocks, "variants": variants})
-    assert f"some variants run first more often than others. Set blocks = {more}" in finding.message
-
-
 def test_more_than_one_difference_is_confounded() -> None:
     given = experiment(variables=({"a": 1, "pool": "8G"}, {"a": 2, "pool": "4G", "extra": True}))
     (finding,) = found("P15", given)

@@ -30,14 +30,13 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     Rule: the smallest possible p-value, 2 / 2^blocks, must not exceed 0.05 / K, where K is the number of
     compared variants, whose workloads are tested jointly, or of all main effects and interactions: 6 blocks
     for K = 1, 7 for three, 8 for six. With `design.stop`, `max_blocks` and `max_time` must allow for the
-    first look that can give a verdict (8 blocks for K = 1, 9 for two). The order is balanced exactly only if
-    the number of blocks is a multiple of the number of variants. Points in a fixed order run in the state
-    that earlier points left. A promised percentile of latency needs at least 30 transactions beyond it in
-    each trial. With a single variant nothing is compared. Several declared differences between a variant and
-    the baseline are confounded, unless the variants are all combinations of declared factors, whose effects
-    the judge separates. CPU time per transaction needs servers whose processes dbdyno sees: without, it is a
-    stop if it is the metric of the verdict. Each of these is a warning, but an unbalanced order is a note.
-    Identical variants are a note: an A/A test, which measures the noise floor.
+    first look that can give a verdict (8 blocks for K = 1, 9 for two). Points in a fixed order run in the
+    state that earlier points left. A promised percentile of latency needs at least 30 transactions beyond it
+    in each trial. With a single variant nothing is compared. Several declared differences between a variant
+    and the baseline are confounded, unless the variants are all combinations of declared factors, whose
+    effects the judge separates. CPU time per transaction needs servers whose processes dbdyno sees: without,
+    it is a stop if it is the metric of the verdict. Each of these is a warning. Identical variants are a
+    note: an A/A test, which measures the noise floor.
     """
     assert moment is Moment.DESIGN, "P15 is registered for DESIGN only"
     experiment = context.experiment
@@ -73,11 +72,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
 def _block_findings(experiment: Experiment) -> Iterator[Finding]:
     if len(experiment.variants) == 1:
         return
-    blocks, sentences, variants = (
-        experiment.design.blocks,
-        _sharing(experiment),
-        len(experiment.variants),
-    )
+    blocks, sentences = experiment.design.blocks, _sharing(experiment)
     stop, needed = experiment.design.stop, verdict_test(experiment).blocks_needed
     if needed <= blocks:
         yield from _further_findings(experiment)
@@ -115,19 +110,6 @@ def _block_findings(experiment: Experiment) -> Iterator[Finding]:
             blocks=blocks,
             blocks_needed=needed,
             sentences=sentences,
-        )
-    elif blocks % variants:
-        yield Finding(
-            code="P15",
-            level="note",
-            text=compose(
-                "{blocks} blocks are not a multiple of {variants} variants: the order cannot be balanced "
-                "exactly, so some variants run first more often than others",
-                blocks=blocks,
-                variants=variants,
-            ),
-            fix=compose("Set blocks = {blocks} in [design]", blocks=blocks + variants - blocks % variants),
-            evidence={"blocks": blocks, "variants": variants},
         )
 
 

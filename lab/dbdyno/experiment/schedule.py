@@ -1,16 +1,14 @@
 """Computes the running order of the trials: blocks in balanced random order, groups, and rotated slots.
 
 Variants are compared within blocks, close together in time, so that drift (temperature, other processes, the
-file system) affects all of them alike. Each variant has each position in the order, and each slot (directory
-and ports), equally often, so that neither can look like an effect of the variant:
+file system) affects all of them alike. The order of the variants in a block, and their slots (directory and
+ports), are random. Pairs of blocks such as AB BA, or Latin squares, would have a period, and a disturbance
+with the same period (a cron job, a checkpoint) would look like an effect of a variant: see
+`benchmarks/truth/order.py`.
 
-- two variants run in random pairs of blocks, AB BA or BA AB (a cross-over design);
-- k variants run in random Latin squares of k blocks; where k is even they are Williams squares, in which each
-  variant also follows each other one equally often (Williams 1949, Aust. J. Sci. Res. A 2:149).
-
-The order is random among the balanced ones. If the order of each block were random by itself, one of two
-variants would run first in 7 or 8 of 8 blocks in 7 % of the experiments (Fisher 1935, The Design of
-Experiments, ch. 4; Jones & Kenward 2014, Design and Analysis of Cross-Over Trials).
+Independent random orders are sometimes far from balanced: one of two variants would run first in 7 or 8 of 8
+blocks in 7 % of the experiments. So the orders of a cycle of blocks are drawn again until the mean position
+of every variant is about that of all (constrained randomization, Moulton 2004, Clinical Trials 1:297).
 """
 
 from __future__ import annotations
@@ -25,6 +23,8 @@ from dbdyno.experiment.model import Experiment, Point
 
 # Random order seeds are below this limit, so that they are short enough to type.
 ORDER_SEEDS = 1_000_000
+# Number of blocks of a cycle of orders, unless the number of blocks of the run is fixed.
+CYCLE_BLOCKS = 8
 
 
 @dataclass(frozen=True)
@@ -151,8 +151,10 @@ class _VariantOrder:
     def __init__(self, experiment: Experiment, workload: str, blocks: int) -> None:
         design = experiment.design
         names = [variant.name for variant in experiment.variants]
-        self.orders = balanced_orders(names, blocks, design.effective_order_seed, "variant", workload)
-        slots = balanced_orders(names, blocks, design.effective_order_seed, "slot", workload)
+        planned = None if design.stop else design.blocks
+        seed = design.effective_order_seed
+        self.orders = balanced_orders(names, blocks, planned, seed, "variant", workload)
+        slots = balanced_orders(names, blocks, planned, seed, "slot", workload)
         # If data are kept between groups, each variant keeps its slot.
         self.slots = slots if design.state == "restore" else [names] * blocks
 
@@ -209,33 +211,36 @@ def split_by_start(experiment: Experiment, trials: Iterable[Trial]) -> list[list
     ]
 
 
-def balanced_orders(names: Sequence[str], blocks: int, *label: int | str) -> list[list[str]]:
-    """For each block an order of `names`, such that every name has every position equally often.
+def balanced_orders(
+    names: Sequence[str], blocks: int, planned: int | None, *label: int | str
+) -> list[list[str]]:
+    """For each block a random order of `names`, such that over a cycle the mean positions of the names differ
+    no more than those of independent orders do on average.
 
-    `label` selects the random numbers: equal labels give equal orders. After the last complete square, the
-    remaining blocks use the first rows of another square.
+    `label` selects the random numbers: equal labels give equal orders. If the number of blocks is fixed, the
+    `planned` blocks are one cycle. Blocks that are added later have cycles of their own.
     """
-    count = len(names)
     orders: list[list[str]] = []
     while len(orders) < blocks:
-        square = len(orders) // count
-        symbols = _shuffle(list(names), *label, square, "symbols")
-        rows = _williams_square(count) if count % 2 == 0 else _cyclic_square(count, *label, square)
-        shuffled = _shuffle([str(row) for row in range(count)], *label, square, "rows")
-        orders += [[symbols[index] for index in rows[int(row)]] for row in shuffled]
+        size = planned if planned and not orders else CYCLE_BLOCKS
+        draws = (_draw_cycle(names, size, *label, len(orders), draw) for draw in itertools.count())
+        orders += next(cycle for cycle in draws if _is_balanced(cycle))
     return orders[:blocks]
 
 
-def _williams_square(count: int) -> list[list[int]]:
-    """A Latin square in which each symbol follows each other symbol exactly once; `count` is even."""
-    first = [(step + 1) // 2 if step % 2 else (count - step // 2) % count for step in range(count)]
-    return [[(index + row) % count for index in first] for row in range(count)]
+def _draw_cycle(names: Sequence[str], size: int, *label: int | str) -> list[list[str]]:
+    return [_shuffle(list(names), *label, block) for block in range(size)]
 
 
-def _cyclic_square(count: int, *label: int | str) -> list[list[int]]:
-    """A Latin square of cyclically shifted rows, with columns in random order."""
-    columns = [int(column) for column in _shuffle([str(c) for c in range(count)], *label, "columns")]
-    return [[(column + row) % count for column in columns] for row in range(count)]
+def _is_balanced(cycle: Sequence[Sequence[str]]) -> bool:
+    """Whether the variance of the names' sums of positions is at most its expected value."""
+    size, count = len(cycle), len(cycle[0])
+    sums = dict.fromkeys(cycle[0], 0)
+    for order in cycle:
+        for position, name in enumerate(order):
+            sums[name] += 2 * position - (count - 1)
+    # Twice a position has the variance (count^2 - 1) / 3.
+    return 3 * sum(one**2 for one in sums.values()) <= size * count * (count**2 - 1)
 
 
 def _name(point: Point) -> str:

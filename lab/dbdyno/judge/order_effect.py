@@ -1,8 +1,8 @@
 """R10: the order effect, that is, whether it matters which variant of a block runs first.
 
-The order is balanced, so an order effect makes the interval wider but does not shift the estimate. If the
-order effect is significant, its finding also gives the variant's effect without it (cross-over estimate),
-because::
+The order is random and about balanced, so an order effect makes the interval wider and hardly shifts the
+estimate. If the order effect is significant, its finding also gives the variant's effect without it
+(cross-over estimate), because::
 
     log ratio of a block in which the variant ran later      = effect + order effect
     log ratio of a block in which the variant ran earlier    = effect - order effect
@@ -89,9 +89,9 @@ def order_findings(
         "warn",
         compose(
             "the variant that runs later in a block has {effect_percent} % {metric_text} "
-            "({interval}) on {workload}: each trial affects the next one. The order is balanced, so "
-            "the estimate is not shifted; without the order effect {variant} against {baseline} is "
-            "{crossover_percent} % ({interval_2})",
+            "({interval}) on {workload}: each trial affects the next one. The order is random, so "
+            "the interval of the verdict allows for it; without the order effect {variant} against "
+            "{baseline} is {crossover_percent} % ({interval_2})",
             effect_percent=signed(order.effect_percent),
             metric_text=metric_text(metric),
             interval=interval(order.interval_percent),
