@@ -19,6 +19,7 @@ from . import (
     highest,
     history,
     metrics,
+    order,
     replication,
     second_lines,
     slices,
@@ -54,6 +55,7 @@ def promises() -> list[Promise]:
         ),
         Promise(_factors, cost=4),
         _false_words("2 equal variants, position effect of 5 %", World(position=math.log(1.05))),
+        *map(_periodic, order.WORST),
         Promise(_crossover),
         _false_words(
             "2 equal variants, slots that differ by 2 % (standard deviation)", World(sd=0.02, slot_sd=0.02)
@@ -236,16 +238,31 @@ def _false_words(
     variants: int = 2,
     workloads: int = 1,
     twin: bool = False,
+    blocks: int = 8,
     cost: int = 1,
 ) -> Promise:
     """The share of experiments with any wrong verdict."""
-    of = experiment(variants=variants, loads=loads, workloads=workloads, twin=twin)
+    of = experiment(variants=variants, loads=loads, workloads=workloads, blocks=blocks, twin=twin)
 
     def measure(sample: Sample) -> list[Row]:
         results = repeat(of, world, sample.count, sample.seed(1))
         return _share(f"{promise}: any wrong verdict", results, Result.is_false, 0.05)
 
     return Promise(measure, cost)
+
+
+def _periodic(cell: order.Cell) -> Promise:
+    """A disturbance that repeats, as cron jobs and checkpoints do."""
+    world = World(sd=order.NOISE, period=(cell.period, cell.depth), jitter=cell.jitter)
+    return _false_words(
+        f"periodic disturbance, {cell}",
+        world,
+        loads=cell.loads,
+        variants=cell.variants,
+        workloads=cell.workloads,
+        blocks=cell.blocks,
+        cost=4 * cell.workloads * cell.loads,
+    )
 
 
 def _factors(sample: Sample) -> list[Row]:

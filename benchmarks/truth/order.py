@@ -65,6 +65,26 @@ class Cell:
         )
 
 
+# The cells with most false words of 1,000 experiments each, for the real judge.
+WORST = (
+    Cell(1.5, 0.15, 2, 3, 1, JITTER, 20, stops=False),
+    Cell(1.25, 0.15, 2, 1, 1, 0.0, 20, stops=False),
+    Cell(0.75, 0.08, 3, 3, 2, 0.0, 20, stops=False),
+    Cell(1.5, 0.08, 2, 3, 1, JITTER, 8, stops=False),
+    Cell(0.75, 0.08, 2, 1, 2, 0.0, 20, stops=False),
+    Cell(6, 0.15, 4, 1, 1, 0.0, 8, stops=False),
+    Cell(1.5, 0.08, 2, 3, 1, JITTER, 20, stops=False),
+    Cell(1.5, 0.15, 3, 1, 1, JITTER, 8, stops=False),
+    Cell(2.25, 0.15, 3, 1, 1, JITTER, 8, stops=False),
+    Cell(0.75, 0.08, 2, 1, 2, JITTER, 8, stops=False),
+    Cell(1.75, 0.08, 2, 3, 1, JITTER, 20, stops=False),
+    Cell(1.5, 0.15, 3, 3, 2, JITTER, 20, stops=False),
+    Cell(2, 0.08, 2, 1, 2, JITTER, 20, stops=False),
+    Cell(2.1, 0.03, 2, 1, 2, 0.0, 8, stops=False),
+    Cell(2.25, 0.15, 2, 1, 2, JITTER, 20, stops=False),
+)
+
+
 def cells() -> Iterator[Cell]:
     """The grid."""
     grid = itertools.product(PERIODS, DEPTHS, SHAPES, (0.0, JITTER), PLANS)

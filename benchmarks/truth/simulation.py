@@ -51,8 +51,10 @@ class World:
     failures: Mapping[str, int] = field(default_factory=dict)
     # Share of blocks that other processes disturb, by 15 %. They are repeated, a quarter of them at most.
     disturbed: float = 0.0
-    # Length in blocks and depth as a share: throughput falls in the first half of each period.
+    # Length in blocks and depth as a share: throughput falls in the first half of each period. And the
+    # standard deviation of the lengths of trials, as a share.
     period: tuple[float, float] | None = None
+    jitter: float = 0.0
 
 
 def experiment(
@@ -146,7 +148,7 @@ def _disturbances(of: Experiment, planned: Sequence[Trial], world: World, random
         if block not in repeated or random.random() < world.disturbed
     }
     names = [variant.name for variant in of.variants]
-    periodic = _periodic(of, planned, *world.period, random) if world.period else [0.0] * len(planned)
+    periodic = _periodic(of, planned, world, random)
     return [
         periodic[trial.index]
         + world.position * position[trial.block, trial.workload][trial.variant]
@@ -157,14 +159,15 @@ def _disturbances(of: Experiment, planned: Sequence[Trial], world: World, random
     ]
 
 
-def _periodic(
-    of: Experiment, planned: Sequence[Trial], length: float, depth: float, random: Random
-) -> list[float]:
-    """The effect of a disturbance in the first half of each period, which is that many blocks long."""
-    of_block = len(planned) / of.design.blocks
-    ends = np.asarray((np.arange(len(planned)) + 1.0) / of_block + length * random.random(), np.float64)
-    share = (busy_time(ends, length) - busy_time(ends - 1.0 / of_block, length)) * of_block
-    return [float(value) for value in np.log1p(-depth * share)]
+def _periodic(of: Experiment, planned: Sequence[Trial], world: World, random: Random) -> list[float]:
+    """The effect of a periodic disturbance on each trial."""
+    if world.period is None:
+        return [0.0] * len(planned)
+    period, depth = world.period
+    lengths = (1.0 + world.jitter * random.normal(0.0, 1.0, len(planned))) * of.design.blocks / len(planned)
+    ends = np.asarray(np.cumsum(lengths) + period * random.random(), np.float64)
+    shares = (busy_time(ends, period) - busy_time(np.asarray(ends - lengths), period)) / lengths
+    return [float(value) for value in np.log1p(-depth * shares)]
 
 
 def busy_time(at: NDArray[np.float64], period: float) -> NDArray[np.float64]:
