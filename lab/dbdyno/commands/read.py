@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,13 +17,16 @@ from dbdyno.commands.init import write_translation
 from dbdyno.commands.text_table import Column, fit, heading, line
 from dbdyno.languages import ENGLISH, Translator, translator
 from dbdyno.problem import ExitCode, Problem
+from dbdyno.reading.checks.p15_design import CHECK as P15
 from dbdyno.reading.checks.registry import examine
 from dbdyno.reading.document import Document, load, parse, read_bytes
 from dbdyno.reading.equivalent import equivalent
+from dbdyno.reading.limits import FINDINGS_MAX
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.reading import read as read_document
 from dbdyno.reading.record import ReadDocument, ReadDoubt, ReadFigure, ReadOmission, ReadVariant, record
 from dbdyno.reading.result import FIGURE_TEXTS
+from dbdyno.reading.together import together
 from dbdyno.report import formatting
 from dbdyno.store.imported import Imported
 from dbdyno.text import compose, join
@@ -58,6 +62,11 @@ def read(
             source = reading.document.source.encode()
             stored = Imported.create(results, path.stem, source, one.model_dump(mode="json"))
             print(f"stored in {stored.path}", file=sys.stderr)
+    compared = together(readings)
+    if compared is not None:
+        # The checks of a document look at its lines; of a comparison of files only its design is checked.
+        findings = list(itertools.islice(P15.find(compared), FINDINGS_MAX))
+        records.append(record(compared, findings))
     if output is ReadFormat.JSON:
         answer = [one.model_dump(mode="json") for one in records]
         print(json.dumps(answer[0] if len(answer) == 1 else answer, indent=1, ensure_ascii=False))
@@ -65,10 +74,12 @@ def read(
         for number, one in enumerate(records):
             if number:
                 print()
+            # The tables of a comparison of files are those of the files.
+            shown = one.model_copy(update={"variants": []}) if number == len(readings) else one
             if output is ReadFormat.MD:
-                print("\n".join(_markdown(one, translate)))
+                print("\n".join(_markdown(shown, translate)))
             else:
-                _print(one, translate)
+                _print(shown, translate)
     if nothing:
         raise Problem(f"nothing was read from {', '.join(nothing)}", _READABLE)
     is_stopped = any(finding.level == "stop" for one in records for finding in one.findings)

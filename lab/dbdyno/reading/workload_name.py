@@ -1,4 +1,4 @@
-"""The names of workloads, by which a heading or a column of them is told from one of variants."""
+"""The names of workloads: a heading or a column that has one names no variant."""
 
 from __future__ import annotations
 
