@@ -54,9 +54,9 @@ def read(
     readings = [read_document(_load(path)) for path in paths]
     if to_experiment is not None:
         _write_experiment(readings, to_experiment)
-    nothing = [one.document.name for one in readings if _is_empty(one)]
     translate = translator(language)
     records = [record(reading, examine(reading)) for reading in readings]
+    nothing = [one.file for one, reading in zip(records, readings, strict=True) if _is_empty(reading, one)]
     if results is not None:
         for path, reading, one in zip(paths, readings, records, strict=True):
             source = reading.document.source.encode()
@@ -86,9 +86,9 @@ def read(
     raise typer.Exit(ExitCode.NOT_COMPARABLE if is_stopped else ExitCode.DONE)
 
 
-def _is_empty(reading: Reading) -> bool:
+def _is_empty(reading: Reading, one: ReadDocument) -> bool:
     """Whether a document has nothing that can be read."""
-    return not (reading.results or reading.calls or reading.settings or reading.claims or examine(reading))
+    return not (reading.results or reading.calls or reading.settings or reading.claims or one.findings)
 
 
 def show_stored(stored: Imported, output: Output) -> None:

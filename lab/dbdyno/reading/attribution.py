@@ -208,7 +208,11 @@ def baseline_first(series: Sequence[Series]) -> list[Series]:
     """The series with the one that others are compared with in front: the first, unless another one's name or
     heading says that something is off or as before.
     """
-    marked = [one for one in series if _BASELINE.search(one.label) or _BASELINE.search(one.heading.text)]
+    marked = [
+        one
+        for one in series
+        if one.heading.rank < SENTENCE and _BASELINE.search(f"{one.label} {one.heading.text}")
+    ]
     first = marked[0] if len(marked) == 1 else series[0]
     return [first, *(one for one in series if one is not first)]
 

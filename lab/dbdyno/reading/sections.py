@@ -32,6 +32,7 @@ _LOAD_WORDS = (
 _LOAD_WORD = re.compile(
     rf"(?:(?<![^\W\d_])(?=[\x00-\x7f])|(?=[^\x00-\x7f]))(?:{_LOAD_WORDS})(?![a-zA-Z])", re.IGNORECASE
 )
+_DIGIT = re.compile(r"\d")
 _SIZE = re.compile(r"\d[KMGT](?![a-zA-Z])")
 _WORDS = re.compile(r"[^\W\d_]++")
 # What tools and shells print, and lines of files.
@@ -117,8 +118,12 @@ class Headings:
             if match:
                 level = len(match[1])
                 levels = {one: text for one, text in levels.items() if one < level}
-            text = _without_load(_REPETITION.sub("", line.strip(_STRIPPED)))
-            if index in occupied or _OUTPUT.search(line) or not says_more_than_load(text):
+            text = line.strip(_STRIPPED)
+            if index in occupied or len(text) < 2 or _OUTPUT.search(line):
+                continue
+            if _DIGIT.search(text):
+                text = _without_load(_REPETITION.sub("", text))
+            if not says_more_than_load(text):
                 continue
             rank = SENTENCE if _is_prose(line) or not 1 < len(text) <= _length_max(line) else 0
             if is_fenced and not rank:

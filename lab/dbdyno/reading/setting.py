@@ -67,7 +67,7 @@ def find_settings(document: Document) -> Iterator[Settings]:
             block = _file(document, index, "mysql", index + 1)
         elif _BOX_HEADING.match(text):
             block = _box(document, index)
-        elif _LIST_HEADING.match(text):
+        elif ("alue" in text or "ALUE" in text) and _LIST_HEADING.match(text):
             block = _list(document, index)
         elif "ariable_name:" in text and _VERTICAL.match(text):
             block = _vertical(document, index)

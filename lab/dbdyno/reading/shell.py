@@ -133,7 +133,7 @@ def _logical_lines(document: Document, programs: re.Pattern[str]) -> Iterator[tu
         while _may_follow(document, first, index, text) and text.endswith("\\"):
             index += 1
             text = f"{text[:-1]} {texts[index]}"
-        if "- " in text or "command" in text:
+        if "bench" in text or "slap" in text:
             index, text = _with_items(document, index, text)
         if programs.search(text):
             # Pages and editors wrap long commands without a backslash.

@@ -126,7 +126,7 @@ def _csv_separator(document: Document, index: int) -> str:
         if separator not in text:
             continue
         titles, row = (_csv_cells(one, separator) for one in document.texts[index : index + 2])
-        is_known = any(headings.figure(one) or headings.figure_within(one)[0] for one in titles)
+        is_known = any(headings.figure(one) or headings.figure_within(one)[0] for one in (*titles, *row))
         has_words = all(_is_title(one) for one in titles[1:])
         if 1 < len(titles) == len(row) <= COLUMNS_MAX and is_known and has_words:
             return separator if any(_NUMBER.fullmatch(one) for one in row) else ""

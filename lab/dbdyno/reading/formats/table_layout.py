@@ -30,6 +30,11 @@ _BARE = re.compile(r"[\d.,]{1,40}+\D{0,3}$")
 _FACTORS = {"k": 1e3, "m": 1e6}
 
 
+# The columns of a table that has a row for each figure.
+_METRIC = linear(r"metrics?|measures?|figure|statistic|indicator|항목|지표|指标|指標|метрика", re.IGNORECASE)
+_METRIC_VALUE = linear(r"values?|result|값|수치|值|数値|数值|значение", re.IGNORECASE)
+
+
 @dataclass(frozen=True)
 class Cell:
     """A cell, and the index of its line."""
@@ -62,11 +67,12 @@ def results(rows: Sequence[Sequence[Cell]], captions: Sequence[str], *, has_bars
     """The results in a table; none if it is no table of results. Without bars, lines of a name and a value
     are the output of some tool and no table.
     """
+    rows = _pivoted(rows)
     heading, body = rows[0], rows[1:]
     if not any(cell.value is not None for cell in body[0][1:]):
         # A heading of several rows: the last one counts.
         return
-    if heading[0].value is not None or (not has_bars and any(_BARE.match(cell.text) for cell in heading)):
+    if heading[0].value is not None or (not has_bars and any(map(_is_bare, heading))):
         return
     is_keyed = REPETITION.fullmatch(heading[0].text.strip()) or headings.is_load(heading[0].text)
     has_figures = any(headings.figure(cell.text) for cell in heading[1:])
@@ -85,6 +91,39 @@ def results(rows: Sequence[Sequence[Cell]], captions: Sequence[str], *, has_bars
             continue
         row_keys = _RowKeys(load, keys.label(titles, words), keys.workload(words), keys.doubt)
         yield from _row_results(row, columns, heading[0].index, row_keys)
+
+
+def _pivoted(rows: Sequence[Sequence[Cell]]) -> Sequence[Sequence[Cell]]:
+    """A table with a row for each figure of a result, as one with a column for each figure."""
+    heading, body = rows[0], rows[1:]
+    names = [at for at, cell in enumerate(heading) if _METRIC.fullmatch(cell.text.strip(MARKS))]
+    values = [at for at, cell in enumerate(heading) if _METRIC_VALUE.fullmatch(cell.text.strip(MARKS))]
+    if len(names) != 1 or len(values) != 1 or not any(headings.figure(row[names[0]].text) for row in body):
+        return rows
+    (name,), (value,) = names, values
+    kept = [at for at in range(len(heading)) if at not in (name, value)]
+    figures = list(dict.fromkeys(row[name].text for row in body))
+    results_of: dict[tuple[str, ...], dict[str, Cell]] = {}
+    firsts: dict[tuple[str, ...], Sequence[Cell]] = {}
+    for row in body:
+        key = tuple(row[at].text for at in kept)
+        while row[name].text in results_of.get(key, {}):
+            # The same figure again: a repetition.
+            key = (*key, "")
+        results_of.setdefault(key, {})[row[name].text] = row[value]
+        firsts.setdefault(key, [row[at] for at in kept])
+    titles = [*(heading[at] for at in kept), *(Cell(one, heading[name].index) for one in figures)]
+    lines = (
+        [*first, *(results_of[key].get(one, Cell("", first[0].index)) for one in figures)]
+        for key, first in firsts.items()
+        if first
+    )
+    return [titles, *lines]
+
+
+def _is_bare(cell: Cell) -> bool:
+    """Whether a cell is a number and no figure, such as 95%."""
+    return _BARE.match(cell.text) is not None and not headings.figure(cell.text)
 
 
 @dataclass(frozen=True)

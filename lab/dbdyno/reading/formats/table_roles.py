@@ -19,7 +19,9 @@ from dbdyno.text import compose, join
 MARKS = "*_` "
 # A column that numbers the repetitions.
 REPETITION = linear(
-    r"(?:runs?|trial|iteration|round|repeat|repetition|no\.?|#|회차|횟수|次数?|轮次|回数?)\s*(?:#|no\.?|id|"
+    r"(?:runs?|trial|iteration|round|rep(?:eat|etition|licate)?|block|attempt|sample|no\.?|#|회차|횟수|반복|"
+    r"次数?|轮次|回数?|試行|"
+    r"прогон|повтор|durchlauf|essai)[\s_]*(?:#|no\.?|id|"
     r"number|num)?",
     re.IGNORECASE,
 )
