@@ -173,8 +173,9 @@ def test_a_megabyte_takes_at_most_5_s_and_500_mb(unit: str, tmp_path: Path) -> N
         check=False,
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert answer.returncode in (0, 4)
-    assert not answer.stderr
+    assert answer.returncode in (0, 2, 4)
+    # Of most units nothing can be read.
+    assert ("nothing was read" in answer.stderr) == (answer.returncode == 2), answer.stderr
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 5
 
 

@@ -100,7 +100,7 @@ def test_a_page_with_entities_and_a_table() -> None:
     <tr><td>16</td><td>1,200</td><td>1,300</td></tr></table></body></html>"""
     found = read(parse(page.encode(), "page.html"))
     assert [(one.label, one.results[0].value("tps")) for one in found.series] == [
-        ("Before", 1000.0), ("After", 1100.0), ("new", 1300.0), ("old", 1200.0),
+        ("Before", 1000.0), ("After", 1100.0), ("old", 1200.0), ("new", 1300.0),
     ]  # fmt: skip
     # The line of the page, not of its text.
     line = found.document.numbers[found.results[0].figures["tps"].index]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,18 +16,26 @@ from dbdyno.commands.console import SafeConsole, print_text
 from dbdyno.commands.init import write_translation
 from dbdyno.commands.text_table import Column, fit, heading, line
 from dbdyno.languages import ENGLISH, Translator, translator
-from dbdyno.problem import ExitCode
+from dbdyno.problem import ExitCode, Problem
+from dbdyno.reading.checks.p15_design import CHECK as P15
 from dbdyno.reading.checks.registry import examine
 from dbdyno.reading.document import Document, load, parse, read_bytes
 from dbdyno.reading.equivalent import equivalent
+from dbdyno.reading.limits import FINDINGS_MAX
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.reading import read as read_document
-from dbdyno.reading.record import ReadDocument, ReadFigure, ReadOmission, ReadVariant, record
+from dbdyno.reading.record import ReadDocument, ReadDoubt, ReadFigure, ReadOmission, ReadVariant, record
 from dbdyno.reading.result import FIGURE_TEXTS
+from dbdyno.reading.together import together
 from dbdyno.report import formatting
 from dbdyno.store.imported import Imported
 from dbdyno.text import compose, join
 
+_READABLE = (
+    "dbdyno read reads outputs of sysbench, pgbench, mysqlslap, mariadb-slap and HammerDB; tables of text, "
+    "Markdown, HTML or CSV whose headings name figures (TPS, QPS, p95 latency); calls of sysbench, pgbench "
+    "and mysqlslap in scripts and jobs; and settings of servers"
+)
 _ROWS_PRINTED = 500
 # The figures that the tables have, if any result of the variant has them.
 _COLUMNS = ("tps", "qps", "nopm", "tpm", "mean_s", "mean_ms", "p95_ms", "p99_ms", "max_ms", "errors")
@@ -47,11 +56,17 @@ def read(
         _write_experiment(readings, to_experiment)
     translate = translator(language)
     records = [record(reading, examine(reading)) for reading in readings]
+    nothing = [one.file for one, reading in zip(records, readings, strict=True) if _is_empty(reading, one)]
     if results is not None:
         for path, reading, one in zip(paths, readings, records, strict=True):
             source = reading.document.source.encode()
             stored = Imported.create(results, path.stem, source, one.model_dump(mode="json"))
             print(f"stored in {stored.path}", file=sys.stderr)
+    compared = together(readings)
+    if compared is not None:
+        # The checks of a document look at its lines; of a comparison of files only its design is checked.
+        findings = list(itertools.islice(P15.find(compared), FINDINGS_MAX))
+        records.append(record(compared, findings))
     if output is ReadFormat.JSON:
         answer = [one.model_dump(mode="json") for one in records]
         print(json.dumps(answer[0] if len(answer) == 1 else answer, indent=1, ensure_ascii=False))
@@ -59,12 +74,21 @@ def read(
         for number, one in enumerate(records):
             if number:
                 print()
+            # The tables of a comparison of files are those of the files.
+            shown = one.model_copy(update={"variants": []}) if number == len(readings) else one
             if output is ReadFormat.MD:
-                print("\n".join(_markdown(one, translate)))
+                print("\n".join(_markdown(shown, translate)))
             else:
-                _print(one, translate)
+                _print(shown, translate)
+    if nothing:
+        raise Problem(f"nothing was read from {', '.join(nothing)}", _READABLE)
     is_stopped = any(finding.level == "stop" for one in records for finding in one.findings)
     raise typer.Exit(ExitCode.NOT_COMPARABLE if is_stopped else ExitCode.DONE)
+
+
+def _is_empty(reading: Reading, one: ReadDocument) -> bool:
+    """Whether a document has nothing that can be read."""
+    return not (reading.results or reading.calls or reading.settings or reading.claims or one.findings)
 
 
 def show_stored(stored: Imported, output: Output) -> None:
@@ -99,6 +123,8 @@ def _print(one: ReadDocument, translate: Translator) -> None:
         for start in range(0, len(rows), _ROWS_PRINTED):
             print_text(console, "\n".join(rows[start : start + _ROWS_PRINTED]))
     print_text(console, translate(one.verdict), "bold")
+    for doubt in one.doubts:
+        print_text(console, translate(_doubt(doubt)), "yellow", indent=2)
     for finding in one.findings:
         lines = ", ".join(map(str, finding.lines))
         where = (
@@ -114,6 +140,10 @@ def _print(one: ReadDocument, translate: Translator) -> None:
 
 def _omission(one: ReadOmission) -> str:
     return compose("line {line}: {text}. The rest is read.", line=one.line, text=one.text)
+
+
+def _doubt(one: ReadDoubt) -> str:
+    return compose("line {line}: {text}.", line=one.line, text=one.text)
 
 
 def _message(text: str, fix: str) -> str:
@@ -165,8 +195,9 @@ def _markdown(one: ReadDocument, translate: Translator) -> Iterator[str]:
         yield from ("| " + " | ".join(row) + " |" for row in split[1:])
     yield ""
     yield f"**{_escape(translate(one.verdict))}**"
-    if one.findings:
+    if one.findings or one.doubts:
         yield ""
+    yield from (f"- {_escape(translate(_doubt(doubt)))}" for doubt in one.doubts)
     for finding in one.findings:
         lines = ", ".join(map(str, finding.lines))
         text = _escape(translate(_message(finding.text, finding.fix)))

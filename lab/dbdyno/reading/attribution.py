@@ -4,13 +4,17 @@ A table names its variants itself. Otherwise results follow each other in the do
 where a load comes again under another heading. Its name is the setting that differs, if the document shows
 one for every variant, because headings are typed and settings are printed; else the heading above its first
 result.
+
+Results of one name that come again under another heading were measured under another condition, which counts
+as a workload: they are no repetitions. Where neither a heading nor the table says whether results repeat each
+other, the series has a doubt, and no interval is computed from it.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,8 +22,9 @@ from dbdyno.reading.document import Document
 from dbdyno.reading.limits import SETTINGS_MAX, VARIANTS_MAX
 from dbdyno.reading.patterns import linear
 from dbdyno.reading.result import Result
-from dbdyno.reading.sections import NO_HEADING, Heading, Headings
+from dbdyno.reading.sections import NO_HEADING, SENTENCE, Heading, Headings
 from dbdyno.reading.setting import Settings
+from dbdyno.reading.workload_name import is_workload
 from dbdyno.text import compose
 
 # More settings than this differ between versions or servers, so none of them names the variant.
@@ -45,6 +50,38 @@ class Series:
     # The heading above its first result.
     heading: Heading = NO_HEADING
     workload: str = ""
+    # What was taken for what, without being sure of it.
+    doubt: str = ""
+
+
+@dataclass
+class _Group:
+    """Results that belong together: rows of a table with the same name, or outputs without a heading between
+    them.
+    """
+
+    results: list[Result]
+    heading: Heading
+    settings: Mapping[str, tuple[str, int]]
+    # Whether the number of a repetition is written above it.
+    has_run_number: bool = False
+    doubt: str = ""
+
+    @property
+    def first(self) -> Result:
+        return self.results[0]
+
+    def continues_with(self, result: Result, settings: Mapping[str, tuple[str, int]]) -> bool:
+        """Whether an output without a heading of its own is one more of this group."""
+        same = (self.first.workload, self.first.label) == (result.workload, result.label)
+        return same and self.first.table < 0 and settings is self.settings
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What the groups of one series have in common: the name in the table, or else the heading."""
+        if self.first.label:
+            return ("label", self.first.label, self.first.workload)
+        return ("heading", self.heading.text, self.heading.section, self.first.workload)
 
 
 def attribute(
@@ -54,81 +91,167 @@ def attribute(
     are no headings.
     """
     headings = Headings(document, occupied | {one.table for one in results})
-    known_settings = _SettingsByLine(document, settings)
+    groups = _groups(results, headings, _SettingsByLine(document, settings))
+    _separate_conditions(groups)
     all_series: list[Series] = []
     index: dict[tuple[str, ...], Series] = {}
-    previous = -1
-    for result in results:
-        heading = NO_HEADING if result.label else headings.between(previous + 1, result.first)
-        shown = known_settings.at(result.first)
-        known = _series_of(all_series, index, result, heading, shown)
-        if known is None:
+    for group in groups:
+        series = _series_of(all_series, index, group)
+        if series is None:
             if len(all_series) >= VARIANTS_MAX:
                 text = compose(
                     "only the first {limit:,} variants are read; their names are those of headings and cells",
                     limit=VARIANTS_MAX,
                 )
-                document.left_out.add("variants", document.numbers[result.first], text)
+                document.left_out.add("variants", document.numbers[group.first.first], text)
                 continue
-            known = Series(result.label, settings=shown, heading=heading, workload=result.workload)
-            all_series.append(known)
-            index[_key(result, heading)] = known
-        # A table below an output, of its repetitions.
-        is_repetition = result.connections is None and len(known.loads) == 1
-        added = replace(result, connections=next(iter(known.loads))) if is_repetition else result
-        known.results.append(added)
-        known.loads.add(added.connections)
-        previous = max(previous, result.last)
+            series = Series(
+                group.first.label,
+                settings=group.settings,
+                heading=group.heading,
+                workload=group.first.workload,
+            )
+            all_series.append(series)
+            index.setdefault(group.key, series)
+        index["last", group.first.workload] = series
+        _add(series, group)
     _name(all_series)
     return all_series
+
+
+def _groups(results: Sequence[Result], headings: Headings, settings: _SettingsByLine) -> list[_Group]:
+    """The results in groups, in the order of their first results."""
+    groups: list[_Group] = []
+    of_table: dict[tuple[int, str, str], _Group] = {}
+    above: dict[int, tuple[Heading, str]] = {}
+    previous = -1
+    for result in results:
+        is_row = result.table >= 0
+        known = settings.at(result.first)
+        name = (result.table, result.label, result.workload)
+        if is_row and name in of_table:
+            of_table[name].results.append(result)
+            previous = max(previous, result.last)
+            continue
+        begin = result.table if is_row else result.first
+        if not is_row or result.table not in above:
+            above[result.table] = headings.between(previous + 1, begin)
+        heading, workload = above[result.table]
+        last = groups[-1] if groups else None
+        if workload and not heading.text and last is not None:
+            heading = last.heading
+        has_workload = bool(result.workload or result.label or not workload)
+        one = result if has_workload else replace(result, workload=workload)
+        if last is not None and heading is NO_HEADING and not is_row and last.continues_with(one, known):
+            last.results.append(one)
+        else:
+            groups.append(_Group([one], heading, known, headings.has_run_number(previous + 1, begin)))
+            if is_row:
+                of_table[name] = groups[-1]
+        previous = max(previous, result.last)
+    return groups
+
+
+def _separate_conditions(groups: Sequence[_Group]) -> None:
+    """Gives results of one name in several tables the headings of these tables as workloads, if the tables
+    have figures of the same loads; with equal headings they may be repetitions.
+    """
+    named: dict[tuple[str, ...], list[_Group]] = {}
+    for group in groups:
+        if group.first.label:
+            named.setdefault(group.key, []).append(group)
+    separated: dict[int, str] = {}
+    for same in named.values():
+        if len(same) < 2 or not _have_figures_in_common(same):
+            continue
+        for texts in ([one.heading.text for one in same], [one.heading.section for one in same]):
+            if len(set(texts)) > 1:
+                separated.update((one.first.table, text) for one, text in zip(same, texts, strict=True))
+                break
+        else:
+            if not all(one.has_run_number for one in same[1:]):
+                for one in same:
+                    one.doubt = compose(
+                        "tables without different headings are taken for repetitions of each other"
+                    )
+    for group in groups:
+        condition = separated.get(group.first.table) if group.first.label else None
+        if condition:
+            group.results = [
+                replace(one, workload=", ".join(part for part in (condition, one.workload) if part))
+                for one in group.results
+            ]
+
+
+def _have_figures_in_common(groups: Sequence[_Group]) -> bool:
+    seen: set[tuple[int | None, str]] = set()
+    for group in groups:
+        own = {(one.connections, name) for one in group.results for name in one.figures}
+        if own & seen:
+            return True
+        seen |= own
+    return False
+
+
+def _add(series: Series, group: _Group) -> None:
+    """Adds the results of a group to their series."""
+    for result in group.results:
+        # A table below an output, of its repetitions.
+        is_repetition = result.connections is None and len(series.loads) == 1
+        added = replace(result, connections=next(iter(series.loads))) if is_repetition else result
+        series.results.append(added)
+        series.loads.add(added.connections)
+    series.doubt = series.doubt or group.first.doubt or group.doubt
 
 
 def baseline_first(series: Sequence[Series]) -> list[Series]:
     """The series with the one that others are compared with in front: the first, unless another one's name or
     heading says that something is off or as before.
     """
-    marked = [one for one in series if _BASELINE.search(one.label) or _BASELINE.search(one.heading.text)]
+    marked = [
+        one
+        for one in series
+        if one.heading.rank < SENTENCE and _BASELINE.search(f"{one.label} {one.heading.text}")
+    ]
     first = marked[0] if len(marked) == 1 else series[0]
     return [first, *(one for one in series if one is not first)]
 
 
 def _series_of(
-    all_series: Sequence[Series],
-    index: Mapping[tuple[str, ...], Series],
-    result: Result,
-    heading: Heading,
-    shown: Mapping[str, tuple[str, int]],
+    all_series: Sequence[Series], index: Mapping[tuple[str, ...], Series], group: _Group
 ) -> Series | None:
-    """The series to which a result belongs; None if it begins a new one."""
-    if result.label:
-        return index.get(_key(result, heading))
-    last = all_series[-1] if all_series and not all_series[-1].label else None
-    if last is None or (result.workload and last.workload != result.workload):
-        return None
-    if result.table >= 0 and last.results[-1].table == result.table:
+    """The series to which a group belongs; None if it begins a new one."""
+    first, heading = group.first, group.heading
+    known = index.get(group.key)
+    if first.label:
+        return known
+    last = all_series[-1] if all_series else None
+    if last is not None and first.workload and last.workload != first.workload:
+        # Workloads may alternate.
+        last = index.get(("last", first.workload))
+    if last is None or last.label:
+        return known if heading.text else None
+    loads = {one.connections for one in group.results}
+    if loads == {None} and heading.section and heading.section == last.heading.section:
         return last
-    if result.connections is None and heading.section and heading.section == last.heading.section:
-        return last
-    again = result.connections in last.loads
-    if again and shown is not last.settings and not _have_equal_values(shown, last.settings):
-        return None
-    if heading.text and again:
+    is_again = bool(loads & last.loads)
+    if is_again and not _have_equal_values(group.settings, last.settings):
+        is_known = known is not None and _have_equal_values(group.settings, known.settings)
+        return known if is_known else None
+    if heading.text and heading.rank < SENTENCE and known is not None:
         # A heading that came before continues its variant: outputs may alternate.
-        return index.get(_key(result, heading))
-    return last
+        return known
+    if is_again and not heading.text and first.table >= 0 and not group.has_run_number:
+        group.doubt = compose("tables without different headings are taken for repetitions of each other")
+    if is_again and heading.text and heading.rank == SENTENCE:
+        group.doubt = compose("the sentence above a result is taken for the name of a variant")
+    return None if is_again and heading.text else last
 
 
 def _have_equal_values(one: Mapping[str, tuple[str, int]], other: Mapping[str, tuple[str, int]]) -> bool:
     return len(one) == len(other) and all(
         name in other and other[name][0] == value for name, (value, _) in one.items()
     )
-
-
-def _key(result: Result, heading: Heading) -> tuple[str, ...]:
-    """What two results of one series have in common: the name in the output, or else the heading."""
-    if result.label:
-        return ("label", result.label, result.workload)
-    return ("heading", heading.text, heading.section)
 
 
 class _SettingsByLine:
@@ -170,15 +293,28 @@ def differing_settings(series: Sequence[Series]) -> list[str]:
 
 def _name(series: Sequence[Series]) -> None:
     """Gives the series without a name one. Headings that come again under other ones name the workload, and
-    those above them the variant.
+    those above them the variant, unless one of them says that something is off or as before.
     """
     unnamed = [one for one in series if not one.label]
     names = differing_settings(unnamed) if len(unnamed) > 1 else []
-    counts = Counter(one.heading.text for one in unnamed)
+    sections: dict[str, set[str]] = {}
+    for one in unnamed:
+        sections.setdefault(one.heading.text, set()).add(one.heading.section)
+    again = {text: above for text, above in sections.items() if text and len(above) > 1 and "" not in above}
+    is_inner = any(_BASELINE.search(text) for text in again) and not any(
+        _BASELINE.search(one) for above in again.values() for one in above
+    )
+    is_clear = is_inner or all(is_workload(text) for text in again)
     for one in unnamed:
         if 0 < len(names) <= _NAMES_MAX:
             one.label = ", ".join(f"{name} = {one.settings[name][0]}" for name in names)
-        elif counts[one.heading.text] > 1 and one.heading.section:
-            one.label, one.workload = one.heading.section, one.heading.text
+        elif one.heading.text in again:
+            both = (one.heading.text, one.heading.section)
+            one.label, workload = both if is_inner else both[::-1]
+            one.workload = ", ".join(part for part in (workload, one.workload) if part)
+            if not is_clear:
+                one.doubt = one.doubt or compose(
+                    "the headings above those that come again are taken for variants"
+                )
         else:
             one.label = one.heading.text

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from dbdyno.reading.document import Document
@@ -12,8 +13,9 @@ from dbdyno.reading.shell import Command, commands, until_end
 
 # Programs, and what their names may follow in a line.
 _PROGRAMS = linear(
-    r"(?:^|[\s/\"'`$(;&|=])(?:sysbench|pgbench|mysqlslap|mariadb-slap)(?:\s|/\S*\s+--)|--(?:mysql|pgsql)-(?:host|socket|user)="
+    r"(?:^|[\s/\"'`$(;&|=])(?:sysbench|pgbench|mysqlslap|mariadb-slap)(?:\s|$|[\"'],|[\"']\]|/\S*\s+--)|--(?:mysql|pgsql)-(?:host|socket|user)="
 )
+_PROGRAM = linear(r"(?<![\w./-])(?:[\w./-]{0,200}/)?(?:sysbench|pgbench|mysqlslap|mariadb-slap)(?=\s)")
 _NAMES = ("sysbench", "pgbench", "mysqlslap", "mariadb-slap")
 # What options of sysbench for a server begin with.
 _DRIVER_OPTIONS = ("--mysql-", "--pgsql-")
@@ -110,11 +112,26 @@ def find_calls(document: Document) -> Iterator[Call]:
     """The calls in a document, in the order of their lines, once for each pass of a loop."""
     previous: Call | None = None
     for command in commands(document, _PROGRAMS):
-        call = _call(command)
+        call = _call(_unquoted(command))
         # Passes of a loop that differ only in a file's name are one call.
         if call is not None and call != previous:
             yield call
             previous = call
+
+
+def _unquoted(command: Command) -> Command:
+    """The command that is one word of another one: of `bash -c`, of `ssh`, or of a function's argument."""
+    if any(word.rpartition("/")[2] in _NAMES for word in command.words):
+        return command
+    for word in command.words:
+        if " " in word and (match := _PROGRAM.search(word)):
+            inner = word[match.start() :].rstrip(")]};,\"'")
+            try:
+                words = shlex.split(inner)
+            except ValueError:
+                words = inner.split()
+            return replace(command, words=tuple(words))
+    return command
 
 
 def _call(command: Command) -> Call | None:
@@ -128,17 +145,21 @@ def _call(command: Command) -> Call | None:
         )
         tool = "sysbench"
     else:
+        while at + 1 < len(words) and words[at + 1].rpartition("/")[2] in _NAMES:
+            # The image of a container has the name of its program.
+            at += 1
         tool = PurePosixPath(words[at]).name
     rest = until_end(words[at + 1 :])
     options, others = _options(rest, "mysqlslap" if tool == "mariadb-slap" else tool)
     if tool == "sysbench":
         phase = next((word for word in others if word in _PHASES), "")
-        names = [word for word in others if word not in _PHASES and "$" not in word]
+        names = [word for word in others if word not in _PHASES and "$" not in word and word.strip(".…[]<>")]
         path = options.pop("test", "") or (names[0] if names else "")
         # Prose mentions the program; a call has options or a phase.
         if (not phase and not (options and path)) or options.keys() & {"version", "help", "prefix"}:
             return None
-        unknown = tuple(word for word in others if "$" in word)
+        # "..." stands for words that the document does not show.
+        unknown = tuple(word for word in others if "$" in word or not word.strip(".…[]<>"))
         name = PurePosixPath(path).name.removesuffix(".lua")
         return Call(tool, phase, name, options, command.first, command.last, path, unknown)
     if not options:

@@ -9,6 +9,7 @@ import time
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
@@ -51,6 +52,32 @@ _CHUNK = 1 << 20
 _SMALLER = "Leave out the lines of intervals, or split the file"
 
 
+# Files that are programs.
+_SCRIPTS = (
+    ".sh",
+    ".bash",
+    ".zsh",
+    ".ksh",
+    ".py",
+    ".pl",
+    ".rb",
+    ".ps1",
+    ".bat",
+    ".cmd",
+    ".js",
+    ".lua",
+    ".awk",
+    ".mk",
+)
+_SCRIPT_LINES = 20
+# A command or an expression that takes or prints a text.
+_CODE = linear(
+    r"(?:^|[\s|;&(`])(?:[ef]?grep|awk|gawk|sed|perl|cut|tr|rg|echo|printf|print|ack|findstr|"
+    r"Select-String)\s*[\s('\"]|"
+    r"\bre\.\w+\(|\b(?:search|match|split|find|startswith|includes|indexOf|contains)\(|=~|\bcase\s.*\bin\b|\$\("
+)
+
+
 @dataclass(frozen=True)
 class Document:
     """The lines of a file; `numbers` are their places in the file, from 1. No line has a password."""
@@ -65,6 +92,17 @@ class Document:
     def __post_init__(self) -> None:
         if not self.numbers:
             object.__setattr__(self, "numbers", range(1, len(self.texts) + 1))
+
+    @cached_property
+    def is_script(self) -> bool:
+        """Whether it is a program: a result in it is a pattern, a comment or a text to print."""
+        first = next((text for text in self.texts[:_SCRIPT_LINES] if text), "")
+        return first.startswith("#!") or self.name.lower().endswith(_SCRIPTS)
+
+    def is_code(self, index: int) -> bool:
+        """Whether a line is a command that searches or prints a text, or a comment in a script."""
+        text = self.texts[index]
+        return bool(_CODE.search(text)) or (self.is_script and text.lstrip().startswith(("#", "//", "--")))
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, str]]:
         """Index and text of each line from an index on."""

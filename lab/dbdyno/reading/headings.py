@@ -3,101 +3,139 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from dbdyno.reading.patterns import linear, whole
 
 _NAME = (
-    r"thc|thds?|(?:#|no\.?|num(?:ber)?)?[ _]{0,9}(?:of[ _])?(?:concurrent[ "
+    r"thc|thds?|(?:#|no\.?|n|num(?:ber)?)?[ _]{0,9}(?:of[ _])?(?:concurrent[ "
     r"_])?(?:threads?|connections?|clients?|concurrency|users|vus?|"
-    r"virtual users|sessions|conns?)|num[_ ]threads|스레드(?: 수)?|쓰레드(?: 수)?|동시\S*(?: "
-    r"\S+)?|线程(?:数)?|并发(?:数|线程数|连接数)?|"
-    r"スレッド数?|並列数?|クライアント数?|потоки|потоков|клиент\w*|число "
-    r"(?:клиентов|потоков|соединений)|verbindungen|hilos|conexiones|clientes"
+    r"virtual[ _]users|sessions|conns?)(?:[ _](?:count|number|num|level))?|스레드(?: 수)?|쓰레드(?: 수)?|"
+    r"동시\S*(?: \S+)?|(?:연결|접속자?|세션|클라이언트|커넥션) ?수?|线程数?|[并並][发發](?:数|线程数|"
+    r"连接数)?|(?:连接|客户端)数?|"
+    r"スレッド数?|[並并]列数?|クライアント数?|(?:同時)?接続数?|потоки|потоков|клиент\w*|соединени\w*|число "
+    r"(?:клиентов|потоков|соединений)|verbindungen|threads?anzahl|hilos|conexiones|clientes|connexions"
 )
 _LOAD = linear(rf"(?:{_NAME})(?:\s*+\(.{{0,200}}\))?", re.IGNORECASE)
 # A load in a cell: "16", "16 threads", "threads=16", "c16".
 _LOAD_VALUE = linear(
     rf"(?:(?:{_NAME})\s{{0,9}}+[=:]?\s{{0,9}}+)?(\d[\d,]{{0,20}}+)(?:\s{{0,9}}+(?:{_NAME}))?", re.IGNORECASE
 )
-_PER_S = r"\s{0,9}+(?:/|per|p)\s{0,9}+s(?:ec(?:ond)?)?\b"
-_QUANTILE = r"(?:(?:p|lat\w*[ _.]*p?){0}(?:th)?|{0} ?(?:%|th)(?:ile| percentile)?(?: lat\w*)?)"
-# The figures by their headings. A latency without a statistic is a mean.
-_FIGURES = tuple(
-    (name, linear(pattern, re.IGNORECASE))
-    for name, pattern in (
-        ("elapsed_s", r"elap\w*(?: time)?|total time|duration|test time"),
-        ("reads", r"reads?"),
-        ("writes", r"writes?"),
-        ("others", r"others?"),
-        ("nopm", r"nopm|tpm-?c"),
-        ("tpm", r"tpm"),
-        ("tps", rf"tps|eps|(?:transactions?|trx|txn?s?|events?){_PER_S}|초당 트랜잭션(?: 수)?|每秒事务数?"),
-        (
-            "qps",
-            rf"qps|(?:quer(?:y|ies)|requests|reads|writes|selects|ops|operations){_PER_S}|"
-            r"초당 쿼리(?: 수)?|每秒查询数?",
-        ),
-        ("p99_ms", rf"{_QUANTILE.format(99)}(?![.\d])|99분위"),
-        ("p95_ms", rf"{_QUANTILE.format(95)}|95分位|95분위"),
-        ("min_ms", r"(?:min(?:imum)?|最小)(?: ?(?:lat\w*+|time|response))*"),
-        ("max_ms", r"(?:max(?:imum)?|最大)(?: ?(?:lat\w*+|time|response))*"),
-        (
-            "mean_ms",
-            r"(?:avg|average|mean|平均|평균)(?:[ _.]?(?:lat\w*+|time|response|응답\S*+|延迟))*|"
-            r"(?:lat\w*|응답 ?시간|延迟|レイテンシ) ?(?:평균|平均)|lat(?:ency)?(?:[ "
-            r"_.]?(?:avg|average|mean))?|"
-            r"response time|응답 ?시간|延迟|레이턴시|レイテンシ|задержка",
-        ),
-        ("errors", r"errs?|errors?"),
-        ("transactions", r"(?:number of )?transactions(?: (?:actually )?processed)?"),
-    )
+# The words of headings, in the languages in which results are published, by what they mean. The first that
+# matches counts, so phrases are before their words.
+_SEPARATOR = r"[ _.\-]{0,3}"
+_PERCENTILE = (
+    r"(?:퍼센타일|퍼센트|percentil\w{0,3}|perzentil\w{0,3}|percent|pctile|pctl|pct|perc|centile|quantile|"
+    r"tile|ile|%|p(?![a-z0-9])|"
+    r"분위수?|백분위수?|分位[数值數點点]?|百分位[数值數]?|パーセンタイル值?|パーセント|перцентил\w{0,3}|"
+    r"процентил\w{0,3})"
 )
-# The same as a part of a longer heading.
-_WITHIN = tuple(
-    (name, linear(rf"(?<![\w.])(?:{one.pattern})(?![\w.])", re.IGNORECASE)) for name, one in _FIGURES
+_SHARE = r"(?:\d{1,2}(?:\.\d{1,4})?|999)"
+_LATENCY = (
+    r"latenc(?:y|ies|ia)|latência|latence|latenz(?:zeit)?|lat|response[ _]?times?|resp(?:onse)?[ _.]?times?|"
+    r"response|antwortzeit|tiempo de respuesta|temps de réponse|tempo di risposta|rt|"
+    r"지연 ?시간|지연|응답 ?(?:시간|속도)|대기 ?시간|레이턴시|延[迟遲](?:时间|時間)?|响应时间|回應時間|耗时|"
+    r"[时時]延|"
+    r"レイテンシー?|応答時間|遅延(?:時間)?|задержк\w{0,3}|время (?:отклика|ответа)|время отклик"
 )
-# Texts of which each figure in ASCII has one, in lower case.
-_PARTS = (
-    *(
-        "elap",
-        "time",
-        "duration",
-        "read",
-        "write",
-        "other",
-        "nopm",
-        "tpm",
+_TRANSACTIONS = (
+    r"transactions?|transaktionen|transacciones|trx|txn?s?|events?|транзакци\w{0,3}|트랜잭션|"
+    r"事务|トランザクション"
+)
+_QUERIES = (
+    r"quer(?:y|ies)|requests?|reads|writes|selects|statements?|stmts?|ops|operations|abfragen|consultas|"
+    r"requêtes|"
+    r"запрос\w{0,3}|쿼리|查询|クエリ"
+)
+_PER_S = (
+    rf"(?:{_SEPARATOR}(?:/|per|pro|por|par|в){_SEPARATOR}s(?:ec(?:ond)?|egundo|econde|ek(?:unde)?)?(?![a-z])|"
+    r" ?(?:/|в) ?(?:с|сек\w{0,5})(?![а-я])|数?/秒)"
+)
+# Words that say no more than the figure.
+_GENERAL_WORDS = (
+    r"throughput|performance|results?|values?|scores?|처리량|성능|吞吐量?|性能|スループット|durchsatz|"
+    r"пропускн\w{0,3} способност\w{0,3}"
+)
+_VOCABULARY = (
+    (
+        "deviation",
+        r"std(?:[ _.]?dev(?:iation)?)?|stdev|standard deviation|deviation|variance|jitter|표준 ?편차|标准差|"
+        r"標準偏差",
+    ),
+    (
+        "quantile",
+        rf"第(?P<q1>{_SHARE}){_PERCENTILE}|"
+        rf"(?:lat(?:ency)?[ _.]{{0,3}})?p[ _.\-]?(?P<q2>{_SHARE})(?:th)?(?![\d.])|"
+        rf"lat(?:ency)?[ _.]{{0,3}}(?P<q3>{_SHARE})(?:th)?(?:{_SEPARATOR}{_PERCENTILE}|(?![\d.%]))|"
+        rf"(?P<q4>{_SHARE})[ _\-]{{0,2}}(?:th|st|nd|rd|er|-?[йя])?{_SEPARATOR}{_PERCENTILE}"
+        rf"{_SEPARATOR}(?:ile|tile)?|"
+        rf"(?P<q5>{_SHARE})(?:th|st|nd|rd)(?![a-z])|"
+        rf"{_PERCENTILE}[ _.(\-]{{0,3}}(?P<q6>{_SHARE})(?![\d.%])",
+    ),
+    ("median", r"median\w{0,2}|médiane|mediana|中央値|中位[数數]|중앙값|медиан\w{0,2}"),
+    ("nopm", r"nopm|tpm-?c"),
+    ("tpm", r"tpm"),
+    (
         "tps",
-        "eps",
-        "transaction",
-        "trx",
+        rf"tps|eps|초당 ?트랜잭션(?: ?수)?|每秒(?:事务|交易)数?|毎秒トランザクション数?|"
+        rf"秒間トランザクション数?|(?:{_TRANSACTIONS}){_PER_S}",
     ),
-    *(
-        "tx",
-        "event",
+    (
         "qps",
-        "quer",
-        "requests",
-        "selects",
-        "ops",
-        "operations",
-        "99",
-        "95",
-        "min",
-        "max",
-        "avg",
+        rf"qps|rps|초당 ?쿼리(?: ?수)?|每秒(?:查询|请求)数?|毎秒クエリ数?|秒間クエリ数?|"
+        rf"(?:{_QUERIES}){_PER_S}",
     ),
-    *("average", "mean", "lat", "response", "err"),
+    ("latency", _LATENCY),
+    (
+        "mean",
+        r"avg|average|mean|平均[值値]?|평균|durchschnitt\w{0,8}|mittelwert|mittlere?|moyenn?e?|promedio|"
+        r"media|средн\w{0,3}",
+    ),
+    ("min", r"min(?:imum|imal\w{0,2})?|最小[值値]?|최소값?|мин\w{0,9}"),
+    ("max", r"max(?:imum|imal\w{0,2})?|最大[值値]?|최대값?|макс\w{0,9}"),
+    ("elapsed_s", r"elap\w{0,9}(?: time)?|total time|duration|test time"),
+    ("transactions", rf"(?:number of )?(?:{_TRANSACTIONS})(?: (?:actually )?processed)?"),
+    ("reads", r"reads?"),
+    ("writes", r"writes?"),
+    ("others", r"others?"),
+    ("errors", r"err(?:or)?s?"),
+    ("time", r"times?|시간|[时時][间間]|zeit|время"),
+    ("query", r"quer(?:y|ies)|requests?|statements?|sql|쿼리|查询|クエリ|запрос\w{0,3}"),
+    ("general", _GENERAL_WORDS),
 )
-_UNIT = linear(
-    r"(?<!\s)\s*+(?:[(\[,]\s*+(ms|msec|milliseconds?|us|µs|s|sec|seconds?|/s|tps|qps)\s*+[)\]]?|\b(ms|tps|qps))\s*+$",
+
+_GENERAL = linear(_GENERAL_WORDS, re.IGNORECASE)
+_TOKEN = linear(
+    r"(?:(?<![A-Za-z0-9.])(?=[A-Za-z0-9])|(?=[^\x00-\x7f]))(?:"
+    + "|".join(f"(?P<{name}>{pattern})" for name, pattern in _VOCABULARY)
+    + r")(?:(?<=[^\x00-\x7f])|(?<=%)|(?![A-Za-z0-9]))",
     re.IGNORECASE,
 )
+_HINT = re.compile(
+    r"[^\x00-\x7f]|\d|tps|qps|rps|eps|tpm|nopm|lat|resp|time|rt|avg|ave|mean|med|min|max|std|dev|jit|var|"
+    r"elap|dura|trans|trx|"
+    r"tx|event|read|write|other|err|quer|req|sel|st|op|per|ab|cons|mit|moy|prom|zeit|tiempo|temps|quan",
+    re.IGNORECASE,
+)
+_QUANTILES = {50.0: "p50_ms", 95.0: "p95_ms", 99.0: "p99_ms"}
+_RATES = ("nopm", "tpm", "tps", "qps")
+# Figures only if the heading says nothing else: "average" of what?
+_WEAK = ("elapsed_s", "errors", "reads", "writes", "others", "transactions")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_TIME_UNIT = (
+    r"ms|msec|millis|milliseconds?|us|usec|µs|μs|microseconds?|s|sec|seconds?|毫秒|微秒|秒|밀리초|"
+    r"초|ミリ秒|мс|мкс"
+)
+_UNIT = linear(
+    rf"(?<!\s)\s*+(?:[(\[,（]\s*+({_TIME_UNIT}|/s|tps|qps)\s*+[)\]）]?|"
+    r"(?:(?<![a-zA-Z0-9])|(?<=_))(ms|msec|us|usec|µs|tps|qps)|(?<=_)(s|sec))\s*+$",
+    re.IGNORECASE,
+)
+_SECONDS = ("s", "sec", "second", "seconds", "秒", "초")
+_MICROSECONDS = ("us", "usec", "µs", "μs", "microsecond", "microseconds", "微秒", "мкс")
 # A unit in the middle, and what is between the words of a heading.
-_INNER_UNIT = linear(r"\(\s*+(?:ms|msec|us|µs|s|sec)\s*+\)|(?<!\s)\s++[-–—:,]\s++", re.IGNORECASE)
-# Headings that say no more than the figure.
-_GENERAL = linear(r"(?:throughput|performance|result|value|score)s?", re.IGNORECASE)
+_INNER_UNIT = linear(rf"[(（]\s*+(?:{_TIME_UNIT})\s*+[)）]|(?<!\s)\s++[-–—:,]\s++", re.IGNORECASE)
 # Words of cells come again and again.
 _CACHED_MAX = 10_000
 _MARKS = "*_` :\t"
@@ -106,12 +144,8 @@ _PARENTHESES = re.compile(r"\([^()]{0,500}+\)")
 _LOAD_MAX = 20_000
 # A load within a heading: "c8 SELECT", "SELECT 8 threads".
 _LOAD_WITHIN = linear(
-    r"\bc(\d{1,15}+)\b|\b(\d{1,15}+)\s{0,9}+(?:threads?|clients?|connections?|users|vus?|스레드|线程|并发|接続)(?!\w)",
-    re.IGNORECASE,
-)
-# Statistics without a word for time are figures only without other words: "average" of what?
-_BARE = linear(
-    r"(?:avg|average|mean|平均|평균|min(?:imum)?|最小|max(?:imum)?|最大|errs?|errors?|reads?|writes?|others?|transactions)",
+    r"\bc(\d{1,15}+)\b|\b(\d{1,15}+)\s{0,9}+(?:threads?|clients?|connections?|users|vus?|스레드|线程|并发|"
+    r"接続)(?!\w)",
     re.IGNORECASE,
 )
 
@@ -146,10 +180,14 @@ def load_within(text: str) -> tuple[int | None, str]:
 @lru_cache(_CACHED_MAX)
 def figure(text: str) -> str:
     """The figure that a heading names and nothing else; "" if it names none."""
-    if not _may_have_figure(text):
+    if not _HINT.search(text):
         return ""
     bare = _without_unit(text)
-    return next((name for name, pattern in _FIGURES if pattern.fullmatch(bare)), "")
+    name, rest = _parse(bare)
+    if not name and bare.isascii() and bare.isalnum():
+        # "avgLatency" is one word.
+        name, rest = _parse(_without_unit(_CAMEL.sub("_", bare)))
+    return name if not rest else ""
 
 
 @lru_cache(_CACHED_MAX)
@@ -157,32 +195,95 @@ def figure_within(text: str) -> tuple[str, str]:
     """A figure that a heading mentions besides other words, and these words: "tps" and "MySQL 8.0" of "MySQL
     8.0 (TPS)"; twice "" if it mentions none.
     """
-    if not _may_have_figure(text):
+    if not _HINT.search(text):
         return "", ""
-    bare = _without_unit(text)
     unit = _UNIT.search(text.strip(_MARKS))
-    if unit is not None and (name := (unit[1] or unit[2]).lower()) in ("tps", "qps"):
-        return name, _label(text.strip(_MARKS)[: unit.start()])
-    for name, pattern in _WITHIN:
-        for match in pattern.finditer(bare):
-            if _BARE.fullmatch(match[0].strip()):
-                continue
-            rest = f"{bare[: match.start()]} {bare[match.end() :]}"
-            return name, _label(rest)
-    return "", ""
+    if unit is not None and (name := _unit_of(unit)) in ("tps", "qps"):
+        before = text.strip(_MARKS)[: unit.start()]
+        kinds = {match.lastgroup for match in _TOKEN.finditer(before)}
+        return ("", "") if kinds & {"min", "max", "deviation"} else (name, _label(before))
+    name, rest = _parse(_without_unit(text))
+    return (name, rest) if name and rest else ("", "")
 
 
-def _may_have_figure(text: str) -> bool:
-    """Whether a text has a part of a figure's name; quick, because most cells have none."""
-    if not text.isascii():
-        return True
-    lower = text.lower()
-    return any(part in lower for part in _PARTS)
+def _parse(text: str) -> tuple[str, str]:
+    """The figure of a heading without its unit, and its words besides those for the figure."""
+    tokens = [(str(match.lastgroup), match) for match in _TOKEN.finditer(text)]
+    kinds = {kind for kind, _ in tokens}
+    name = _name(kinds, tokens)
+    used = _used(name, kinds)
+    parts: list[str] = []
+    end = 0
+    for kind, match in tokens:
+        parts.append(text[end : match.start()] if kind in used else text[end : match.end()])
+        end = match.end()
+    rest = _label(" ".join([*parts, text[end:]]))
+    if rest and (
+        name in _WEAK or (name in ("mean_ms", "min_ms", "max_ms") and not kinds & {"latency", "time"})
+    ):
+        return "", ""
+    # "95 % reads" is a mixture of statements.
+    if rest and name in _QUANTILES.values() and kinds & set(_WEAK) and "latency" not in kinds:
+        return "", ""
+    return (name, rest) if name else ("", "")
+
+
+def _name(kinds: set[str], tokens: Sequence[tuple[str, re.Match[str]]]) -> str:
+    """The figure that these kinds of words are together; "" if they are none."""
+    shares = {
+        float(share)
+        for kind, match in tokens
+        if kind == "quantile"
+        for share in match.group("q1", "q2", "q3", "q4", "q5", "q6")
+        if share
+    }
+    if "median" in kinds:
+        shares.add(50.0)
+    extremes = kinds & {"min", "max"}
+    if "deviation" in kinds or len(shares) > 1 or len(extremes) > 1:
+        return ""
+    for rate in _RATES:
+        if rate in kinds:
+            # The highest of the intervals is no throughput of the run.
+            return "" if extremes or shares else rate
+    if shares:
+        return _QUANTILES.get(shares.pop(), "")
+    if extremes:
+        return f"{extremes.pop()}_ms"
+    if kinds & {"mean", "latency"}:
+        return "mean_ms"
+    counts = [name for name in _WEAK if name in kinds]
+    return counts[0] if len(counts) == 1 else ""
+
+
+def _used(name: str, kinds: set[str]) -> set[str]:
+    """The kinds of words that belong to a figure; the others name what was measured."""
+    used = {
+        "general",
+        "quantile",
+        "median",
+        "latency",
+        "mean",
+        "min",
+        "max",
+        "nopm",
+        "tpm",
+        "tps",
+        "qps",
+        name,
+    }
+    if name.endswith("_ms"):
+        used |= {"time", "transactions", "query"}
+    if {"reads", "writes"} <= kinds:
+        used |= {"reads", "writes"}
+    return used | ({"transactions"} if kinds & set(_RATES) else set())
 
 
 def _label(text: str) -> str:
     """The words of a heading besides the figure; "" if they are as general as "throughput"."""
-    bare = " ".join(text.replace("()", " ").split()).strip(" -–:,()[]")
+    bare = " ".join(
+        text.replace("（", "(").replace("）", ")").replace("( )", " ").replace("()", " ").split()
+    ).strip(" -–:,()[]（）_./")
     return "" if _GENERAL.fullmatch(bare) else bare
 
 
@@ -191,8 +292,13 @@ def scale(text: str, name: str) -> float:
     match = _UNIT.search(text.strip(_MARKS))
     if match is None or not name.endswith("_ms"):
         return 1.0
-    unit = (match[1] or match[2]).lower()
-    return 1000.0 if unit.startswith("s") else 0.001 if unit in ("us", "µs") else 1.0
+    unit = _unit_of(match)
+    return 1000.0 if unit in _SECONDS else 0.001 if unit in _MICROSECONDS else 1.0
+
+
+def _unit_of(match: re.Match[str]) -> str:
+    """The unit that was matched, in lower case."""
+    return next(group for group in match.groups() if group).lower()
 
 
 def _without_unit(text: str) -> str:
@@ -202,4 +308,4 @@ def _without_unit(text: str) -> str:
     if match is None or not text[: match.start()].strip(" (["):
         return text
     # "TPS" is a figure and not a unit of what is before it, such as "MySQL 8.0 TPS".
-    return text if (match[1] or match[2]).lower() in ("tps", "qps") else text[: match.start()].strip()
+    return text if _unit_of(match) in ("tps", "qps") else text[: match.start()].strip(" _")

@@ -36,6 +36,8 @@ class Contrast:
     pairs: Sequence[Pair]
     # The 95 % interval of the mean change over all loads; None without enough repetitions.
     interval_percent: tuple[float, float] | None = None
+    # The workload, if the document has several.
+    workload: str = ""
 
     @property
     def changes(self) -> list[float]:
@@ -53,13 +55,18 @@ class Contrast:
     @property
     def sentence(self) -> Text:
         """What the numbers say."""
-        return compose(
+        text = compose(
             "{variant} against {baseline}: {figure} {changes}{direction}",
             variant=self.variant.label or "?",
             baseline=self.baseline.label or "?",
             figure=FIGURE_TEXTS[self.figure],
             changes=_changes(self.pairs),
             direction=self._direction(),
+        )
+        return (
+            compose("{workload}: {sentence}", workload=self.workload, sentence=text)
+            if self.workload
+            else text
         )
 
     def _direction(self) -> str:
@@ -85,16 +92,18 @@ def contrasts(series: Sequence[Series]) -> list[Contrast]:
     by_workload: dict[str, list[Series]] = {}
     for one in series:
         by_workload.setdefault(one.workload, []).append(one)
-    for of_workload in by_workload.values():
+    for workload, of_workload in by_workload.items():
         same = baseline_first(of_workload)
         baseline_loads = _by_load(same[0])
+        named = workload if len(by_workload) > 1 else ""
         for variant in same[1:]:
             variant_loads = _by_load(variant)
             for figure in (*THROUGHPUTS, *TIMES):
                 pairs = _pairs(baseline_loads, variant_loads, figure)
                 if pairs:
-                    interval = _interval(baseline_loads, variant_loads, figure)
-                    listed.append(Contrast(same[0], variant, figure, pairs, interval))
+                    is_sure = not (same[0].doubt or variant.doubt)
+                    interval = _interval(baseline_loads, variant_loads, figure) if is_sure else None
+                    listed.append(Contrast(same[0], variant, figure, pairs, interval, named))
     return listed
 
 
@@ -158,6 +167,11 @@ def verdict(series: Sequence[Series], changes: Sequence[Contrast]) -> Text:
     sentences = join("; ", (contrast.sentence for contrast in seen.values()))
     if all(contrast.interval_percent is not None for contrast in seen.values()):
         return compose("{sentences}.", sentences=sentences)
+    if any(one.doubt for contrast in seen.values() for one in (contrast.baseline, contrast.variant)):
+        return compose(
+            "Exploratory, because the document does not say what all results are of: {sentences}.",
+            sentences=sentences,
+        )
     return compose(
         "Exploratory, because too few runs were repeated to tell a difference from noise: {sentences}.",
         sentences=sentences,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel
 
@@ -74,6 +74,13 @@ class ReadOmission(BaseModel):
     count: int
 
 
+class ReadDoubt(BaseModel):
+    """What was taken for what, without being sure, and the line of the first result that it concerns."""
+
+    line: int
+    text: Composed
+
+
 class ReadDocument(BaseModel):
     """One document."""
 
@@ -81,6 +88,8 @@ class ReadDocument(BaseModel):
     variants: list[ReadVariant]
     changes: list[ReadChange]
     verdict: Composed
+    doubts: list[ReadDoubt] = []
+    """Why no interval is computed although results may be repetitions."""
     findings: list[ReadFinding]
     left_out: list[ReadOmission] = []
     """What of the document was not read because it exceeds a limit."""
@@ -93,6 +102,7 @@ def record(reading: Reading, findings: Sequence[Finding]) -> ReadDocument:
         variants=[_variant(reading, one) for one in reading.series],
         changes=[_change(one) for one in reading.contrasts],
         verdict=verdict(reading.series, reading.contrasts),
+        doubts=list(_doubts(reading)),
         findings=[
             ReadFinding(
                 code=one.code, level=one.level, lines=one.evidence["lines"], text=one.text, fix=one.fix
@@ -104,6 +114,15 @@ def record(reading: Reading, findings: Sequence[Finding]) -> ReadDocument:
             for one in reading.document.left_out
         ],
     )
+
+
+def _doubts(reading: Reading) -> Iterator[ReadDoubt]:
+    """Each doubt once."""
+    seen: set[str] = set()
+    for one in reading.series:
+        if one.doubt and one.doubt not in seen:
+            seen.add(one.doubt)
+            yield ReadDoubt(line=reading.document.numbers[one.results[0].first], text=one.doubt)
 
 
 def _variant(reading: Reading, series: Series) -> ReadVariant:

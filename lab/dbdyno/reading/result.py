@@ -59,6 +59,10 @@ class Result:
     table: int = -1
     # Throughput of each interval that the tool printed during the run, in the order of time.
     intervals: Sequence[float] = field(default=())
+    # What was taken for what, if the table does not say it.
+    doubt: str = ""
+    # Whether the output says that the load was a rate, not as much as the server can do.
+    is_rate_limited: bool = False
 
     def value(self, name: str) -> float | None:
         """A figure; None if the result has none of this name."""

@@ -19,6 +19,16 @@ _END = re.compile(r"#|(?<=\s)--\s|;$")
 _FLAG = linear(r"(?<!\s)\s*+(?<![\w\-])((?:skip|log|innodb)[\w\-]++)\s*+$")
 _BOX = linear(r"(?<!\s)\s*+\|\s*+([a-z]\w*+)\s*+\|(.{0,10000}+)$")
 _BOX_HEADING = linear(r"(?<!\s)\s*+\|\s*+Variable_name\s*+\|\s*+Value\s*+\|", re.IGNORECASE)
+# What a client prints into a file: names and values with a tab, a comma or blanks between them.
+_LIST_HEADING = linear(r"(?<!\s)\s*+[\"']?Variable_name[\"']?[\s,;]+[\"']?Value[\"']?\s*+$", re.IGNORECASE)
+_LISTED = linear(
+    r"(?<!\s)\s*+[\"']?([a-z]\w{2,63}+)[\"']?(?:\t|\s*+[,;]|"
+    r"\s++)\s*+[\"']?(.{0,10000}?)[\"']?\s*$",
+    re.IGNORECASE,
+)
+# The form of \G.
+_VERTICAL = linear(r"(?<!\s)\s*+Variable_name:\s*+([a-z]\w++)\s*+$", re.IGNORECASE)
+_VERTICAL_VALUE = linear(r"(?<!\s)\s*+Value:\s?(.{0,10000})$", re.IGNORECASE)
 _BLOCK_END = linear(r"(?<!\s)\s*+(?:\[|EOF\b)")
 _DASHES = re.compile(r"(?<![\s-])\s{0,64}+-{1,1000}+\s{0,64}+")
 POSTGRESQL = linear(
@@ -57,6 +67,10 @@ def find_settings(document: Document) -> Iterator[Settings]:
             block = _file(document, index, "mysql", index + 1)
         elif _BOX_HEADING.match(text):
             block = _box(document, index)
+        elif ("alue" in text or "ALUE" in text) and _LIST_HEADING.match(text):
+            block = _list(document, index)
+        elif "ariable_name:" in text and _VERTICAL.match(text):
+            block = _vertical(document, index)
         elif (shown := _shown(document, index)) is not None:
             block = shown
         elif "=" in text and len(found := dict(_INLINE.findall(text))) > 1:
@@ -99,6 +113,32 @@ def _box(document: Document, first: int) -> Settings:
         if match := _BOX.match(text):
             values[_name(match[1])] = (match[2].strip().removesuffix("|").strip(), index)
         elif not text.lstrip().startswith("+-"):
+            break
+        last = index
+    return Settings("mysql", True, values, first, last)
+
+
+def _list(document: Document, first: int) -> Settings:
+    values: dict[str, tuple[str, int]] = {}
+    last = first
+    for index, text in document.lines(first + 1):
+        match = _LISTED.match(text)
+        if match is None or text.startswith("```"):
+            break
+        values[_name(match[1])] = (match[2], index)
+        last = index
+    return Settings("mysql", True, values, first, last)
+
+
+def _vertical(document: Document, first: int) -> Settings:
+    values: dict[str, tuple[str, int]] = {}
+    last, name = first, ""
+    for index, text in document.lines(first):
+        if match := _VERTICAL.match(text):
+            name = _name(match[1])
+        elif name and (match := _VERTICAL_VALUE.match(text)):
+            values[name] = (match[1].strip(), index)
+        elif "***" not in text:
             break
         last = index
     return Settings("mysql", True, values, first, last)

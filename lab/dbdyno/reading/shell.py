@@ -20,6 +20,7 @@ from dbdyno.reading.limits import (
     VALUE_MAX,
     VALUES_MAX,
 )
+from dbdyno.reading.loop_values import assigned, counted, spelled_out
 from dbdyno.reading.patterns import linear
 from dbdyno.text import Text, compose
 
@@ -29,6 +30,25 @@ _ASSIGNMENT = linear(r"(?:^|[;&]|\bdo\b|\bexport|\blocal|\breadonly|\bdeclare(?:
 _SET = linear(r"(?<!\s)\s*+(?:(?:export|local|readonly|declare(?:\s+-\w+)?)\s+)?(?<!\w)\w++=")
 _SET_FOR_CALL = linear(r"(?<!\s)\s*+(?<!\w)\w++=[^\s\"'(]*+\s++(?:\S*/)?[a-z][\w\-]*+\s")
 _LOOP = linear(r"\bfor\s++(\w++)\s++in\s++([^;\n]{0,10000})")
+# The first line of a function, and what separates commands.
+_FUNCTION = linear(r"(?<!\s)\s*+(?:function\s++([\w\-]+)|([\w\-]+)\s*+\(\))")
+_COMMAND_END = re.compile(r";|&&|\|\||\bdo\b|\bthen\b")
+# A list of texts, and what separates them.
+_LIST = linear(
+    r"[\[(,]\s*+[\"'](?:[^\"'\s,]{0,200}/)?(?:sysbench|pgbench|mysqlslap|"
+    r"mariadb-slap)[\"']\s*+[,\]]"
+)
+_LIST_SEPARATOR = re.compile(r"(?<=[\"'])\s{0,20},\s{0,20}(?=[\"'])")
+# An item of a list in YAML, and the keys of a container that have its command.
+_ITEM = linear(r"(?<!\s)(\s*+)-\s++(.{1,1000})")
+_ITEM_PROGRAM = linear(
+    r"(?<!\s)\s*+-\s++[\"']?(?:\S{0,200}/)?(?:sysbench|pgbench|mysqlslap|"
+    r"mariadb-slap)[\"']?\s*$"
+)
+_ARGUMENTS = linear(r"(?<!\s)\s*+args:\s*+(\[.{0,5000})?$")
+_WORD = linear(r"(?<!\w)[A-Za-z_]\w*")
+_PARTS_MAX = 50
+_ARGUMENTS_MAX = 10
 _VALUE = linear(r"\"((?:[^\"\\]|\\.){0,1000}+)\"|'([^']{0,1000}+)'|([^\s;&|)]{0,1000}+)")
 _REDIRECTION = linear(r"\d{0,3}[<>]")
 # Lines that one command line is wrapped over, at most.
@@ -57,17 +77,51 @@ def commands(document: Document, programs: re.Pattern[str]) -> Iterator[Command]
     use.
     """
     script = _Script(document, programs)
+    functions = _functions(document, programs)
     for first, last, text in _logical_lines(document, programs):
         script.first = first
+        if (arguments := functions.get(first)) is not None:
+            for number, values in enumerate(arguments, start=1):
+                script.set(str(number), iter(values))
         if text.lstrip().startswith("#") and not programs.search(text):
             continue
-        for name, values in _LOOP.findall(text) if "for" in text else ():
-            script.set(name, (word for one in script.expand(values) for word in one))
+        script.begin_loops(text)
         if "=" in text and _SET.match(text) and not _SET_FOR_CALL.match(text):
             script.assign(text)
         elif script.may_call(text):
-            for number, words in enumerate(script.passes(text)):
+            for number, words in enumerate(script.passes(without_list(text))):
                 yield Command(tuple(words), first, last, number)
+
+
+def _functions(document: Document, programs: re.Pattern[str]) -> dict[int, list[list[str]]]:
+    """The values of the arguments with which functions are called, by the index of each one's first line."""
+    begins = {
+        match[1] or match[2]: index
+        for index, text in document.lines()
+        if "{" in text or "function" in text
+        if (match := _FUNCTION.match(text))
+    }
+    if not begins:
+        return {}
+    # What was left out here is left out again, and noted, when the commands are read.
+    script = _Script(Document(document.name, document.texts, document.numbers), programs)
+    arguments: dict[int, list[list[str]]] = {}
+    for index, text in document.lines():
+        script.begin_loops(text)
+        if "=" in text and _SET.match(text) and not _SET_FOR_CALL.match(text):
+            script.assign(text)
+        for part in _COMMAND_END.split(text)[:_PARTS_MAX]:
+            word = part.split(maxsplit=1)[:1]
+            begin = begins.get(word[0]) if word else None
+            if begin is None or begin == index:
+                continue
+            listed = arguments.setdefault(begin, [])
+            for words in itertools.islice(script.expand(part), PASSES_MAX):
+                for number, value in enumerate(until_end(tuple(words[1:_ARGUMENTS_MAX]))):
+                    listed += [[]] * (number + 1 - len(listed))
+                    if value not in listed[number]:
+                        listed[number] = [*listed[number], value]
+    return arguments
 
 
 def _logical_lines(document: Document, programs: re.Pattern[str]) -> Iterator[tuple[int, int, str]]:
@@ -79,6 +133,8 @@ def _logical_lines(document: Document, programs: re.Pattern[str]) -> Iterator[tu
         while _may_follow(document, first, index, text) and text.endswith("\\"):
             index += 1
             text = f"{text[:-1]} {texts[index]}"
+        if "bench" in text or "slap" in text:
+            index, text = _with_items(document, index, text)
         if programs.search(text):
             # Pages and editors wrap long commands without a backslash.
             while _may_follow(document, first, index, text) and _continues(texts[index + 1]):
@@ -86,6 +142,28 @@ def _logical_lines(document: Document, programs: re.Pattern[str]) -> Iterator[tu
                 text = f"{text.removesuffix(chr(92))} {texts[index]}"
         yield first, index, text
         index += 1
+
+
+def _with_items(document: Document, index: int, text: str) -> tuple[int, str]:
+    """The command of a container whose words are items of a list in YAML, in one line, and its last line."""
+    texts = document.texts
+    first = index
+    is_listed = _ITEM_PROGRAM.match(text) is not None
+    is_command = "command:" in text and _LIST.search(text) is not None
+    if not (is_listed or is_command):
+        return index, text
+    words = [text.strip().removeprefix("- ").strip("\"'")] if is_listed else [without_list(text)]
+    while _may_follow(document, first, index, " ".join(words)):
+        line = texts[index + 1]
+        if (match := _ARGUMENTS.match(line)) is not None:
+            words.append(without_list(match[1].strip()) if match[1] else "")
+            words[-1] = _LIST_SEPARATOR.sub(" ", words[-1]).strip("[] ")
+        elif (match := _ITEM.match(line)) is not None and "\n" not in line:
+            words.append(match[2])
+        else:
+            break
+        index += 1
+    return index, " ".join(words)
 
 
 def _may_follow(document: Document, first: int, index: int, text: str) -> bool:
@@ -137,10 +215,23 @@ class _Script:
         if any(self._programs.search(value) for value in self._values[name]):
             self._calling.add(name)
 
+    def begin_loops(self, text: str) -> None:
+        """Keeps the values of the variables of the loops that begin in a line."""
+        if "for" not in text:
+            return
+        for name, values in _LOOP.findall(text):
+            self.set(name, (word for one in self.expand(spelled_out(values)) for word in one))
+        if "((" in text:
+            single = {name: values[0] for name, values in self._values.items() if len(values) == 1}
+            # In arithmetic a variable needs no dollar.
+            named = _WORD.sub(lambda match: single.get(match[0], match[0]), text[:LINE_MAX].replace("$", ""))
+            if (loop := counted(named[:LINE_MAX])) is not None:
+                self.set(*loop)
+
     def assign(self, text: str) -> None:
         """Keeps the value of each variable that the line sets; one from a command has none."""
         for match in _ASSIGNMENT.finditer(text):
-            value = _first_word(text[match.end() : match.end() + VALUE_MAX + 2])
+            value = _first_word(assigned(text[match.end() : match.end() + VALUE_MAX + 2]))
             if "$(" in value or "`" in value:
                 self._values.pop(match[1], None)
                 self._calling.discard(match[1])
@@ -235,6 +326,13 @@ class _Script:
 
     def _leave_out(self, kind: str, text: Text) -> None:
         self._document.left_out.add(kind, self._document.numbers[self.first], text)
+
+
+def without_list(text: str) -> str:
+    """A command that is a list of texts, as in JSON, YAML or Python, as words of a shell."""
+    if not _LIST.search(text):
+        return text
+    return _LIST_SEPARATOR.sub(" ", text).replace("[", " ").replace("]", " ")
 
 
 def _name(match: re.Match[str]) -> str:

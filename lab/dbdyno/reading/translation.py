@@ -19,6 +19,7 @@ from dbdyno.problem import Problem
 from dbdyno.reading.call import Call, find_calls, whole_number
 from dbdyno.reading.document import Document, parse
 from dbdyno.reading.limits import HOSTS_MAX, LOADS_MAX, NOTES_MAX, WORKLOADS_MAX, sentence
+from dbdyno.reading.patterns import linear
 
 # Options with the same meaning as a key, under any of their names.
 _LOAD = {
@@ -46,6 +47,18 @@ _OUTPUT = (
     *("db-debug", "mysql-debug", "mysql-ignore-errors"),
 )
 _ADDRESS = ("host", "port", "socket", "user", "password", "db")
+_NOT_IN_NAMES = linear(r"[^A-Za-z0-9._]+")
+_NAME_MAX = 60
+# Commands that change a server or what it runs on.
+_OTHER_COMMAND = linear(
+    r"\b(?:set\s++(?:global|persist)|alter\s++system)\b|"
+    r"(?:^|[\s;&|(\"'])(?:mysql|mariadb|psql|mysqladmin|mariadb-admin|pg_ctl|pg_ctlcluster|mysqld|"
+    r"mysqld_safe|mariadbd|postgres|"
+    r"systemctl|service|docker|podman|kubectl|sysctl|taskset|numactl|tc|wrk|ycsb|hammerdbcli|tpcc_start|"
+    r"go-tpc)\s",
+    re.IGNORECASE,
+)
+_SHOWN_MAX = 80
 # sysbench's tests of the machine.
 _BUILTIN = ("cpu", "memory", "threads", "mutex", "fileio")
 _BOOLEANS = {
@@ -87,6 +100,7 @@ def translate_document(document: Document, folder: Path) -> Translation:
     if not calls:
         raise Problem("the script has no call of sysbench", 'Give one as text: --from "sysbench … run"')
     translation = translate(calls, folder)
+    translation.notes += _lines_left_out(document)
     translation.notes += [f"line {one.line}: {sentence(one)}" for one in document.left_out]
     return translation
 
@@ -120,19 +134,16 @@ def translate(calls: Sequence[Call], folder: Path) -> Translation:
         for name, key in _LOAD.items():
             if name in call.options and len(load.get(key, ())) < LOADS_MAX:
                 load.setdefault(key, {}).setdefault(call.options[name], None)
-    document = {
+    document: dict[str, Any] = {
         "experiment": {"name": "from-sysbench"},
         "workload": _with_labels(list(workloads.values())),
         "load": _load(load, notes),
-        # One measurement of each load, as in the script.
-        "design": {"state": "preserve", "blocks": 1},
-        "variant": [{"name": "server", **_server(runs[0], notes)}],
+        "design": {"state": "preserve"},
+        "variant": _variants(runs, notes),
     }
-    first = _server(runs[0], {})
-    if any(_server(call, {}) != first for call in runs):
-        notes["the calls name several servers; the file has the first: add a variant for each other one"] = (
-            None
-        )
+    if len(document["variant"]) == 1:
+        # One measurement of each load, as in the script.
+        document["design"]["blocks"] = 1
     if left:
         more = f" and {len(left) - NOTES_MAX:,} others" if len(left) > NOTES_MAX else ""
         notes["these options have no counterpart: " + ", ".join(list(left)[:NOTES_MAX]) + more] = None
@@ -144,6 +155,48 @@ def translate(calls: Sequence[Call], folder: Path) -> Translation:
         "database must be dropped first (sysbench … cleanup)"
     )
     return Translation(document, listed)
+
+
+def _variants(runs: Sequence[Call], notes: dict[str, None]) -> list[dict[str, Any]]:
+    """A variant for each server of the calls."""
+    servers: dict[str, dict[str, Any]] = {}
+    tests: dict[str, set[str]] = {}
+    for call in runs:
+        server = _server(call, notes)
+        if len(servers) >= HOSTS_MAX and repr(server) not in servers:
+            notes[f"the file has the first {HOSTS_MAX} servers of the calls"] = None
+            continue
+        servers.setdefault(repr(server), server)
+        tests.setdefault(repr(server), set()).add(call.test)
+    if len(servers) == 1:
+        return [{"name": "server", **server} for server in servers.values()]
+    if len({frozenset(one) for one in tests.values()}) > 1:
+        notes["the calls run other tests on each server; the file runs all of them on all servers"] = None
+    addresses = [server["server"]["url"].partition("@")[2] for server in servers.values()]
+    for names in ([one.partition(":")[0] for one in addresses], [one.partition("/")[0] for one in addresses]):
+        if len(set(names)) == len(names):
+            break
+    else:
+        names = addresses
+    return [
+        {"name": f"{_NOT_IN_NAMES.sub('-', name)[:_NAME_MAX].strip('-.')}", **server}
+        for name, server in zip(names, servers.values(), strict=True)
+    ]
+
+
+def _lines_left_out(document: Document) -> list[str]:
+    """The lines of a script that do something else to a server, or run another benchmark."""
+    calls = list(find_calls(document))
+    others = {call.first: f"the call of {call.tool}" for call in calls if call.tool != "sysbench"}
+    occupied = {index for call in calls for index in range(call.first, call.last + 1)}
+    for index, text in document.lines():
+        if index not in occupied and not text.lstrip().startswith("#") and _OTHER_COMMAND.search(text):
+            others[index] = text.strip()[:_SHOWN_MAX]
+        if len(others) > NOTES_MAX:
+            break
+    return [f"line {document.numbers[index]} is left out: {what}" for index, what in sorted(others.items())][
+        :NOTES_MAX
+    ]
 
 
 def _workload(call: Call, folder: Path, left: dict[str, None], notes: dict[str, None]) -> dict[str, Any]:

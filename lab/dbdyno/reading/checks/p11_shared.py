@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dbdyno.finding import Finding
@@ -13,6 +14,17 @@ from dbdyno.text import compose
 
 _LOCAL = linear(r"localhost|127\.\d+\.\d+\.\d+|::1")
 _HOSTS = ("mysql-host", "pgsql-host", "host")
+_PORTS = ("mysql-port", "pgsql-port", "port")
+# What listens for another server: a proxy, a tunnel, a forwarded port.
+_LISTENER = linear(
+    r"\bbind\b|\blisten|-L\s*\S*\d|port-forward|tunnel|proxy|haproxy|proxysql|maxscale|pgbouncer|pgcat|"
+    r"pgpool|odyssey|"
+    r"\brouter\b|stunnel|socat|frontend|forward|프록시|터널|代理|プロキシ|прокси",
+    re.IGNORECASE,
+)
+_ADDRESS = linear(r"(?<![\w.])([a-zA-Z0-9][\w.\-]*):(\d{2,5})(?!\d)")
+# Lines of a configuration that belong together.
+_NEAR = 8
 _SOCKETS = ("mysql-socket", "socket")
 
 
@@ -23,6 +35,8 @@ def find(reading: Reading) -> Iterator[Finding]:
     run on one CPU.
     """
     local = next((call for call in reading.calls if call.phase != "prepare" and is_local(call)), None)
+    if local is not None and _is_forwarded(reading, local):
+        return
     if local is not None:
         yield finding(
             reading,
@@ -42,6 +56,23 @@ def is_local(call: Call) -> bool:
     if host is None:
         return call.tool == "pgbench" or any(name in call.options for name in _SOCKETS)
     return _LOCAL.fullmatch(host) is not None
+
+
+def _is_forwarded(reading: Reading, call: Call) -> bool:
+    """Whether a proxy or a tunnel listens at the address of a call, and no line says that it forwards to this
+    machine.
+    """
+    port = next((call.options[name] for name in _PORTS if name in call.options), "")
+    texts = reading.document.texts
+    listeners = [
+        index for index, text in reading.document.lines() if _LISTENER.search(text) and port and port in text
+    ]
+    for index in listeners:
+        near = texts[max(0, index - _NEAR) : index + _NEAR]
+        hosts = {match[1] for text in near for match in _ADDRESS.finditer(text) if match[2] != port}
+        if not hosts or any(not _LOCAL.fullmatch(host) for host in hosts):
+            return True
+    return False
 
 
 CHECK = DocumentCheck("P11", find)

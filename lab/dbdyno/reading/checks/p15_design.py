@@ -28,6 +28,12 @@ def find(reading: Reading) -> Iterator[Finding]:
             id(one): one for contrast in reading.contrasts for one in (contrast.baseline, contrast.variant)
         }.values()
     )
+    if any(series.doubt for series in compared):
+        text = compose(
+            "which results repeat the same variant and load is not certain: no interval is computed"
+        )
+        yield finding(reading, "P15", "warn", text, (one.results[0].first for one in compared if one.doubt))
+        return
     fewest = min(min(Counter(one.connections for one in series.results).values()) for series in compared)
     # mysqlslap repeats by itself: the shortest and the longest time differ.
     repeats = all(one.value("min_s") != one.value("max_s") for series in compared for one in series.results)

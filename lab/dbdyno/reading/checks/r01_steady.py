@@ -9,7 +9,7 @@ from dbdyno.reading.checks.check import DocumentCheck, finding
 from dbdyno.reading.reading import Reading
 from dbdyno.text import compose
 
-_INTERVALS_MIN = 8
+_INTERVALS_MIN = 6
 # Means of the first and the last third that differ by more than this.
 _CHANGE = 0.2
 

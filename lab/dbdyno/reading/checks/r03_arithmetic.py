@@ -34,10 +34,10 @@ def find(reading: Reading) -> Iterator[Finding]:
     """
     yield from _times(reading)
     yield from _connections(reading)
-    is_closed = not any("rate" in call.options for call in reading.calls)
+    is_closed = not any({"rate", "tx-rate"} & call.options.keys() for call in reading.calls)
     for result in reading.results:
         yield from _counts(reading, result)
-        if is_closed:
+        if is_closed and not result.is_rate_limited:
             yield from _little(reading, result)
 
 
@@ -109,6 +109,12 @@ def _connections(reading: Reading) -> Iterator[Finding]:
         )
 
 
+def _rounding(value: float) -> float:
+    """How far a printed figure may be from what was measured: half a unit of its last digit."""
+    digits = f"{value:.6f}".rstrip("0").partition(".")[2]
+    return 0.5 * 10.0 ** -len(digits)
+
+
 def elapsed(result: Result) -> float:
     """The seconds of a result that has them."""
     value = result.value("elapsed_s")
@@ -122,7 +128,8 @@ def _counts(reading: Reading, result: Result) -> Iterator[Finding]:
     if not (transactions and tps and time) or transactions < _COUNT_MIN or result.tool.startswith("pgbench"):
         return
     expected = tps * time
-    if abs(transactions / expected - 1) > _COUNT_PERCENT / 100:
+    rounded = _rounding(tps) / tps + _rounding(time) / time
+    if abs(transactions / expected - 1) > _COUNT_PERCENT / 100 + rounded:
         yield finding(
             reading,
             "R03",
@@ -144,7 +151,9 @@ def _little(reading: Reading, result: Result) -> Iterator[Finding]:
     if not (tps and mean and result.connections) or result.tool.startswith("pgbench"):
         return
     share = tps * mean / 1000 / result.connections
-    low, high = _LITTLE
+    # A latency of 0.03 ms may be one of 0.025 ms.
+    rounded = _rounding(mean) / mean + _rounding(tps) / tps
+    low, high = _LITTLE[0] - rounded, _LITTLE[1] + rounded
     if low <= share <= high or (mean < 1 and share < high):
         return
     yield finding(

@@ -18,7 +18,9 @@ from dbdyno.reading.patterns import decimal, linear, whole
 from dbdyno.reading.result import Figure, Result
 
 _USERS = linear(r"(?<!\d)(\d{1,15}+) (?:Active )?Virtual Users? (?:configured|Created)", re.IGNORECASE)
-_RESULT = linear(r"System achieved (\d+) (?:(NOPM) from (\d+) (\w+) TPM|(\w+) TPM at (\d+) NOPM)")
+_RESULT = linear(
+    r"System achieved (\d+) (?:(NOPM) from (\d+) (?:[\w ]{1,40}? )?TPM|(?:[\w ]{1,40}? )?TPM at (\d+) NOPM)"
+)
 # "HammerDB 4" has fewer characters than any other line that is read.
 _LENGTH_MIN = 10
 _VERSION = linear(r"HammerDB(?: CLI)? v?(\d[\d.]*)")
@@ -36,7 +38,7 @@ def find(document: Document) -> Iterator[Result]:
         elif match := _VERSION.search(text):
             version = match[1]
         elif match := _RESULT.search(text):
-            nopm, tpm = (match[1], match[3]) if match[2] else (match[6], match[1])
+            nopm, tpm = (match[1], match[3]) if match[2] else (match[4], match[1])
             values = {"nopm": decimal(nopm), "tpm": decimal(tpm)}
             figures = {name: Figure(value, index) for name, value in values.items() if value is not None}
             yield Result(f"HammerDB {version}".strip(), index, index, users, figures, "TPROC-C")

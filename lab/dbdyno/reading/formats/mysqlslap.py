@@ -20,7 +20,7 @@ from dbdyno.reading.formats.format import Format
 from dbdyno.reading.patterns import decimal, linear, whole
 from dbdyno.reading.result import Figure, Result
 
-_SECONDS = linear(r"(Average|Minimum|Maximum) number of seconds to run all queries:\s*([\d.]+)")
+_SECONDS = linear(r"(Average|Minimum|Maximum) number of seconds to run all queries:\s*(\d[\d.]*)")
 _CLIENTS = linear(r"Number of clients running queries:\s*(\d+)")
 _QUERIES = linear(r"Average number of queries per client:\s*(\d+)")
 _ENGINE = linear(r"Running for engine (\S+)")
@@ -36,7 +36,8 @@ def find(document: Document) -> Iterator[Result]:
             continue
         if match := _ENGINE.search(text):
             engine, engine_index = match[1], index
-        elif "Average number of seconds" in text:
+        elif (match := _SECONDS.search(text)) and match[1] == "Average":
+            # A script that takes the number has the words without one.
             label = engine if 0 <= index - engine_index <= 2 else ""
             yield _result(document, index, label)
 

@@ -53,6 +53,10 @@ _FIRST = linear(
     r"number of transactions actually)",
     re.IGNORECASE,
 )
+# Where the figures of each script begin, which are parts of the run's.
+_SCRIPT = linear(r"(?<!\s)\s*+SQL script \d+:")
+_OF_SCRIPT = linear(r"(?<!\s)\s*+(?:-\s|\d+\.\d+\s|statement latencies|$)")
+_RATE_LIMIT = linear(r"rate limit schedule lag|number of transactions skipped")
 # Lines without anything of a report, after which it has ended.
 _GAP_MAX = 4
 
@@ -62,8 +66,13 @@ def find(document: Document) -> Iterator[Result]:
     version = ""
     intervals: list[float] = []
     index = 0
+    is_of_script = False
     while index < len(document.texts):
         text = document.texts[index]
+        is_of_script = bool(_SCRIPT.match(text)) or (is_of_script and bool(_OF_SCRIPT.match(text)))
+        if is_of_script:
+            index += 1
+            continue
         # Most lines have none of the words of a report.
         if not _HINT.search(text):
             index += 1
@@ -90,8 +99,14 @@ def _report(document: Document, first: int, version: str, intervals: tuple[float
     clients: int | None = None
     workload = ""
     last = first
+    is_limited = False
     for index, text in document.lines(first):
-        if index - last > _GAP_MAX or (index > first and (_TYPE.search(text) or _is_next(text, figures))):
+        is_limited = is_limited or _RATE_LIMIT.search(text) is not None
+        if (
+            index - last > _GAP_MAX
+            or _SCRIPT.match(text)
+            or (index > first and (_TYPE.search(text) or _is_next(text, figures)))
+        ):
             break
         if match := _TYPE.search(text):
             workload = _workload(match[1].strip())
@@ -104,7 +119,16 @@ def _report(document: Document, first: int, version: str, intervals: tuple[float
         figures["tps"] = figures["tps_without_connecting"]
     if "tps" not in figures and "mean_ms" not in figures:
         return None
-    return Result(f"pgbench {version}".strip(), first, last, clients, figures, workload, intervals=intervals)
+    return Result(
+        f"pgbench {version}".strip(),
+        first,
+        last,
+        clients,
+        figures,
+        workload,
+        intervals=intervals,
+        is_rate_limited=is_limited,
+    )
 
 
 def _is_next(text: str, figures: dict[str, Figure]) -> bool:

@@ -29,7 +29,7 @@ def find_results(document: Document) -> Sequence[Result]:
     used: set[int] = set()
     for one in ALL:
         for result in one.find(document):
-            if result.first in used:
+            if result.first in used or document.is_code(result.first) or document.is_code(result.last):
                 continue
             if len(results) >= RESULTS_MAX:
                 text = compose("only the first {limit:,} results are read", limit=RESULTS_MAX)
@@ -37,7 +37,7 @@ def find_results(document: Document) -> Sequence[Result]:
                 break
             results.append(result)
         used.update(index for result in results for index in range(result.first, result.last + 1))
-    results.sort(key=lambda result: (result.first, result.label))
+    results.sort(key=lambda result: result.first)
     if len(results) > _COMPARED_MAX:
         return results
     return [one for one in results if not any(_repeats(one, other) for other in results)]

@@ -14,11 +14,15 @@ tpcc.lua.
     Latency (ms):                             0.4: per-request statistics:
              avg:                   53.10     0.4: avg:  53.10ms
              95th percentile:       71.83     0.4: approx.  95 percentile:  71.83ms
+
+A run with --report-checkpoints prints a summary at each of them, of the time since the one before, and the
+last one at its end: all of them are parts of one result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from dbdyno.reading.document import Document
 from dbdyno.reading.formats.format import Format
@@ -59,29 +63,132 @@ _END = linear(r"execution time \(avg/stddev\)")
 _LINES_MAX = 12
 
 
-def find(document: Document) -> Iterator[Result]:
-    """The summaries in a document."""
+_BEGIN = linear(r"Running the test with following options")
+_RATE_LIMIT = linear(r"(?:Target transaction rate|rate limit): *[1-9]")
+_CHECKPOINTS = linear(r"Report checkpoint\(s\) at")
+_CHECKPOINT = linear(r"\[ *\d+s ?\] Checkpoint report")
+# Figures of the parts of a run whose sums are those of the run.
+_SUMS = ("reads", "writes", "others", "queries", "transactions", "errors", "reconnects", "sum_ms")
+
+
+@dataclass
+class _Run:
+    """What was printed of one run so far."""
+
     threads: int | None = None
+    intervals: list[float] = field(default_factory=list)
+    is_rate_limited: bool = False
+    # Whether it announced checkpoints, whether the next summary is that of one, and whether one was.
+    has_checkpoints: bool = False
+    is_checkpoint: bool = False
+    has_marks: bool = False
+    parts: list[dict[str, Figure]] = field(default_factory=list)
+    first: int = -1
+    last: int = -1
+
+    def note(self, text: str) -> None:
+        """Keeps what a line that is no summary says of the run."""
+        # Most lines have none of these words.
+        if "[" in text and (match := INTERVAL.search(text)):
+            self.threads = whole(match[1])
+            self.intervals.append(decimal(match[2]) or 0.0)
+        elif "threads:" in text and (match := _THREADS.search(text)):
+            self.threads, self.intervals = whole(match[1]), []
+        elif "rate" in text and _RATE_LIMIT.search(text):
+            self.is_rate_limited = True
+        elif "heckpoint" in text:
+            self.has_checkpoints = self.has_checkpoints or _CHECKPOINTS.search(text) is not None
+            self.is_checkpoint = self.is_checkpoint or _CHECKPOINT.search(text) is not None
+
+    def continues_with(self, figures: dict[str, Figure]) -> bool:
+        """Whether a summary is of the same run as the parts before it: its time is counted from the start."""
+        before, after = (one.get("elapsed_s") for one in (self.parts[-1], figures))
+        return before is None or after is None or after.value > before.value
+
+    def add(self, figures: dict[str, Figure], first: int, last: int) -> None:
+        """Adds a summary."""
+        self.first = first if self.first < 0 else self.first
+        self.last = last
+        self.parts.append(figures)
+        self.has_marks = self.has_marks or self.is_checkpoint
+        self.is_checkpoint = False
+
+    def result(self, version: str) -> Iterator[Result]:
+        """The result of the run, if it has one."""
+        figures = self.parts[0] if len(self.parts) == 1 else _sum(self.parts)
+        if figures.keys() & {"tps", "transactions", "mean_ms"}:
+            intervals = self.intervals
+            if not intervals and len(self.parts) > 1:
+                intervals = [one["tps"].value for one in self.parts if "tps" in one]
+            yield Result(
+                f"sysbench {version}".strip(),
+                self.first,
+                self.last,
+                self.threads,
+                figures,
+                intervals=tuple(intervals),
+                is_rate_limited=self.is_rate_limited,
+            )
+
+
+def find(document: Document) -> Iterator[Result]:
+    """The runs in a document."""
+    run = _Run()
     version = ""
-    intervals: list[float] = []
     index = 0
     while index < len(document.texts):
         text = document.texts[index]
-        # Most lines have none of these words.
-        if "[" in text and (match := INTERVAL.search(text)):
-            threads = whole(match[1])
-            intervals.append(decimal(match[2]) or 0.0)
-        elif "threads:" in text and (match := _THREADS.search(text)):
-            threads, intervals = whole(match[1]), []
-        elif "sysbench" in text and (match := _VERSION.search(text)):
-            version = match[1]
-        elif ("statistics" in text or "performed" in text) and _START.search(text):
-            figures, last = _summary(document, index)
-            if figures.keys() & {"tps", "transactions", "mean_ms"}:
-                tool = f"sysbench {version}".strip()
-                yield Result(tool, index, last, threads, figures, intervals=tuple(intervals))
-            threads, intervals, index = None, [], last
-        index += 1
+        if ("statistics" not in text and "performed" not in text) or not _START.search(text):
+            if run.parts and "unning" in text and _BEGIN.search(text):
+                # The run before ended without a last summary.
+                yield from run.result(version)
+                run = _Run()
+            if "sysbench" in text and (match := _VERSION.search(text)):
+                version = match[1]
+            run.note(text)
+            index += 1
+            continue
+        figures, last = _summary(document, index)
+        if run.parts and not run.continues_with(figures):
+            yield from run.result(version)
+            run = _Run(threads=run.threads, has_checkpoints=run.has_checkpoints)
+        is_marked = run.is_checkpoint
+        run.add(figures, index, last)
+        # Without their own lines, announced checkpoints end where the next run begins.
+        if not is_marked and (run.has_marks or not run.has_checkpoints):
+            yield from run.result(version)
+            run = _Run()
+        index = last + 1
+    if run.parts:
+        yield from run.result(version)
+
+
+def _sum(parts: Sequence[dict[str, Figure]]) -> dict[str, Figure]:
+    """The figures of a run of several parts. A percentile of the whole is known only if all parts have the
+    same.
+    """
+    names = [name for name in parts[-1] if all(name in one for one in parts)]
+    values = {name: [one[name].value for one in parts] for name in names}
+    whole_run: dict[str, float] = {}
+    for name, of_parts in values.items():
+        if name in _SUMS:
+            whole_run[name] = sum(of_parts)
+        elif name in ("elapsed_s", "max_ms"):
+            whole_run[name] = max(of_parts)
+        elif name == "min_ms":
+            whole_run[name] = min(of_parts)
+        elif len(set(of_parts)) == 1:
+            whole_run[name] = of_parts[0]
+    elapsed_s = whole_run.get("elapsed_s", 0.0)
+    for count, rate in _RATES.items():
+        if rate in values:
+            is_counted = count in whole_run and elapsed_s > 0
+            whole_run[rate] = (
+                whole_run[count] / elapsed_s if is_counted else sum(values[rate]) / len(values[rate])
+            )
+    if "mean_ms" in values and whole_run.get("transactions") and "sum_ms" in whole_run:
+        whole_run["mean_ms"] = whole_run["sum_ms"] / whole_run["transactions"]
+    return {name: Figure(value, parts[-1][name].index) for name, value in whole_run.items()}
 
 
 def _summary(document: Document, start: int) -> tuple[dict[str, Figure], int]:
@@ -91,7 +198,7 @@ def _summary(document: Document, start: int) -> tuple[dict[str, Figure], int]:
     for index, text in document.lines(start):
         if index - last > _LINES_MAX or (index > start and _begins_again(text, figures)):
             break
-        if _THREADS.search(text):
+        if _THREADS.search(text) or _CHECKPOINT.search(text):
             break
         if _take(text, index, figures):
             last = index

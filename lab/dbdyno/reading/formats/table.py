@@ -1,7 +1,8 @@
-"""Tables of results: aligned text, Markdown, or HTML (which the document has as lines with bars)."""
+"""Tables of results: aligned text, Markdown, HTML (which the document has as lines with bars), or CSV."""
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ _RULE = re.compile(r"(?<![\s|+:=\-─┼│])[\s|+:=\-─┼│]++$")
 _PROGRESS = linear(r"\[ *\d+ ?s ?\]|progress:")
 _GAP = re.compile(r"\t++|\s{2,}+")
 _NAMES = re.compile(r"[^\W\d]\S{0,100}+(?:\s{1,20}+v?\d[\w.]{0,20}+){0,9}")
+_FRACTION = re.compile(r"\d{1,15}+,\d{1,15}+")
+# Characters of the heading of a column of CSV: longer ones are prose.
+_TITLE_MAX = 60
 _NUMBER = re.compile(r"[-+]?[\d.,]{1,40}+(?:m?s|%)?")
 # Above a table, the lines that may say which figure it has.
 _CAPTION_LINES = 6
@@ -38,6 +42,11 @@ def find(document: Document) -> Iterator[Result]:
     index = 0
     while index < len(document.texts):
         text = document.texts[index]
+        if separator := _csv_separator(document, index):
+            rows, index = _csv_rows(document, index, separator)
+            yield from results(_grid(rows), _captions(document, rows[0].index), has_bars=True)
+            index += 1
+            continue
         if " " not in text and "|" not in text and "\t" not in text and "│" not in text:
             index += 1
             continue
@@ -106,6 +115,54 @@ def _cells(text: str) -> tuple[str, ...]:
     if 1 < len(words) != len(cells) and all(word.isdigit() or _stands_alone(word) for word in words):
         return words
     return cells
+
+
+def _csv_separator(document: Document, index: int) -> str:
+    """The separator of the CSV file whose headings a line has; "" if it has none."""
+    text = document.texts[index]
+    if index + 1 >= len(document.texts) or "|" in text:
+        return ""
+    for separator in (",", ";"):
+        if separator not in text:
+            continue
+        titles, row = (_csv_cells(one, separator) for one in document.texts[index : index + 2])
+        is_known = any(headings.figure(one) or headings.figure_within(one)[0] for one in (*titles, *row))
+        has_words = all(_is_title(one) for one in titles[1:])
+        if 1 < len(titles) == len(row) <= COLUMNS_MAX and is_known and has_words:
+            return separator if any(_NUMBER.fullmatch(one) for one in row) else ""
+    return ""
+
+
+def _is_title(text: str) -> bool:
+    """Whether a cell may be the heading of a column of CSV."""
+    return 0 < len(text) <= _TITLE_MAX and (bool(headings.figure(text)) or not _NUMBER.fullmatch(text))
+
+
+def _csv_rows(document: Document, start: int, separator: str) -> tuple[list[_Row], int]:
+    """The lines of a CSV file from its headings on, and the index of the last of them."""
+    rows: list[_Row] = []
+    for index, text in document.lines(start):
+        cells = _csv_cells(text, separator)
+        if rows and len(cells) != len(rows[0].cells):
+            break
+        if len(rows) > ROWS_MAX:
+            note = compose("only the first {limit:,} rows of the table are read", limit=ROWS_MAX)
+            document.left_out.add("rows", document.numbers[index], note)
+            break
+        rows.append(_Row(index, cells))
+    return rows, rows[-1].index
+
+
+def _csv_cells(text: str, separator: str) -> tuple[str, ...]:
+    """The cells of a line of CSV; with semicolons a comma is that of a fraction."""
+    try:
+        cells = next(csv.reader([text], delimiter=separator), [])
+    except csv.Error:
+        return ()
+    stripped = (cell.strip() for cell in cells)
+    if separator == ";":
+        return tuple(cell.replace(",", ".") if _FRACTION.fullmatch(cell) else cell for cell in stripped)
+    return tuple(stripped)
 
 
 def _named_columns(text: str, number: int) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
 - a row is a load, a column a figure: `| threads | TPS | p95 |`
 - a row is a load, a column a variant: `| threads | MySQL 5.7 | MySQL 8.0 |`, the figure in the caption or in
 the heading `MySQL 8.0 (TPS)`
-- a row is a variant, a column a figure: `| server | TPS | p95 |`, or a load: `| server | 1 | 16 | 64 |`
+- a row is a variant, a workload or both, a column a figure: `| server | workload | TPS | p95 |`, or a load:
+`| server | 1 | 16 | 64 |`
 - a row is a figure, a column a load or a variant: `| | before | after |`
 """
 
@@ -15,9 +16,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dbdyno.reading import headings
+from dbdyno.reading.formats.table_roles import CHANGE, MARKS, REPETITION, find_keys
 from dbdyno.reading.patterns import decimal, linear
 from dbdyno.reading.result import Figure, Result
 from dbdyno.reading.sections import says_more_than_load
+from dbdyno.reading.workload_name import is_workload
 
 _NUMBER = linear(
     r"(?<![*_`~\d])[*_`~]*+([-+]?\d[\d, ]{0,40}+(?:\.\d{1,40}+)?(?:e[+-]?\d{1,5}+)?)"
@@ -25,14 +28,11 @@ _NUMBER = linear(
 )
 _BARE = re.compile(r"[\d.,]{1,40}+\D{0,3}$")
 _FACTORS = {"k": 1e3, "m": 1e6}
-# A first column that numbers the repetitions.
-_REPETITION = linear(
-    r"(?:run|trial|iteration|round|no\.?|#|회차|횟수|次数?|轮次|回)\s*(?:#|no\.?)?", re.IGNORECASE
-)
-# A column of changes is no figure of a variant.
-_CHANGE = linear(
-    r"%|diff|change|gain|improvement|ratio|speed-?up|delta|증가|향상|차이|提升|增加|差", re.IGNORECASE
-)
+
+
+# The columns of a table that has a row for each figure.
+_METRIC = linear(r"metrics?|measures?|figure|statistic|indicator|항목|지표|指标|指標|метрика", re.IGNORECASE)
+_METRIC_VALUE = linear(r"values?|result|값|수치|值|数値|数值|значение", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -59,116 +59,168 @@ class _Column:
     label: str
     connections: int | None = None
     scale: float = 1.0
+    # The number of a repetition that has a column of its own.
+    repetition: int = 0
 
 
 def results(rows: Sequence[Sequence[Cell]], captions: Sequence[str], *, has_bars: bool) -> Iterator[Result]:
     """The results in a table; none if it is no table of results. Without bars, lines of a name and a value
     are the output of some tool and no table.
     """
+    rows = _pivoted(rows)
     heading, body = rows[0], rows[1:]
     if not any(cell.value is not None for cell in body[0][1:]):
         # A heading of several rows: the last one counts.
         return
-    if heading[0].value is not None or (not has_bars and any(_BARE.match(cell.text) for cell in heading)):
+    if heading[0].value is not None or (not has_bars and any(map(_is_bare, heading))):
         return
-    if _REPETITION.fullmatch(heading[0].text.strip()):
-        columns = _figure_columns(heading, captions)
-        for row in body:
-            yield from _row_results(row, columns, heading[0].index, None, "")
-        return
-    if headings.is_load(heading[0].text) or _is_load_column(heading[0].text, body):
-        columns = _figure_columns(heading, captions)
-        first = heading[0].index
-        for row in body:
-            if (connections := headings.load_value(row[0].text)) is not None:
-                yield from _row_results(row, columns, first, connections, "")
-        return
-    if has_bars and any(
-        headings.figure(row[0].text) or headings.figure_within(row[0].text)[0] for row in body
-    ):
+    is_keyed = REPETITION.fullmatch(heading[0].text.strip()) or headings.is_load(heading[0].text)
+    has_figures = any(headings.figure(cell.text) for cell in heading[1:])
+    if has_bars and not is_keyed and not has_figures and any(_figure_of(row[0].text) for row in body):
         yield from _transposed(heading, body)
         return
-    columns = _figure_columns(heading, captions)
-    loads = [headings.load_value(cell.text) for cell in heading[1:]]
-    known = [load for load in loads if load is not None]
-    repetitions = known == list(range(1, len(known) + 1)) and len(known) > 2
-    if len(known) > 1 and (repetitions or (len(known) == len(loads) and known == sorted(set(known)))):
-        figure = _caption_figure([heading[0].text, *captions])
-        columns = [
-            _Column(at, figure, "", None if repetitions else load)
-            for at, load in enumerate(loads, start=1)
-            if figure and load is not None
-        ]
-        if repetitions:
-            for row, column in ((row, column) for row in body for column in columns):
-                yield from _row_results(row, [column], heading[0].index, None, row[0].text.strip("*_` "))
-            return
-    elif not any(column.figure for column in columns):
-        columns = []
-    load_at = next((at for at, cell in enumerate(heading) if at and headings.is_load(cell.text)), None)
+    columns = _figure_columns(heading, body, captions)
+    titles = [cell.text for cell in heading]
+    texts = [[cell.text for cell in row] for row in body]
+    has_labels = any(column.label and not is_workload(column.label) for column in columns)
+    keys = find_keys(titles, texts, [column.place for column in columns], has_labels=has_labels)
+    for row, words in zip(body, texts, strict=True):
+        load = headings.load_value(words[keys.load]) if keys.load is not None else None
+        if load is None and keys.load == 0 and all(column.connections is None for column in columns):
+            # A row of means.
+            continue
+        row_keys = _RowKeys(load, keys.label(titles, words), keys.workload(words), keys.doubt)
+        yield from _row_results(row, columns, heading[0].index, row_keys)
+
+
+def _pivoted(rows: Sequence[Sequence[Cell]]) -> Sequence[Sequence[Cell]]:
+    """A table with a row for each figure of a result, as one with a column for each figure."""
+    heading, body = rows[0], rows[1:]
+    names = [at for at, cell in enumerate(heading) if _METRIC.fullmatch(cell.text.strip(MARKS))]
+    values = [at for at, cell in enumerate(heading) if _METRIC_VALUE.fullmatch(cell.text.strip(MARKS))]
+    if len(names) != 1 or len(values) != 1 or not any(headings.figure(row[names[0]].text) for row in body):
+        return rows
+    (name,), (value,) = names, values
+    kept = [at for at in range(len(heading)) if at not in (name, value)]
+    figures = list(dict.fromkeys(row[name].text for row in body))
+    results_of: dict[tuple[str, ...], dict[str, Cell]] = {}
+    firsts: dict[tuple[str, ...], Sequence[Cell]] = {}
     for row in body:
-        load = headings.load_value(row[load_at].text) if load_at is not None else None
-        yield from _row_results(row, columns, heading[0].index, load, row[0].text.strip("*_` "))
+        key = tuple(row[at].text for at in kept)
+        while row[name].text in results_of.get(key, {}):
+            # The same figure again: a repetition.
+            key = (*key, "")
+        results_of.setdefault(key, {})[row[name].text] = row[value]
+        firsts.setdefault(key, [row[at] for at in kept])
+    titles = [*(heading[at] for at in kept), *(Cell(one, heading[name].index) for one in figures)]
+    lines = (
+        [*first, *(results_of[key].get(one, Cell("", first[0].index)) for one in figures)]
+        for key, first in firsts.items()
+        if first
+    )
+    return [titles, *lines]
 
 
-def _is_load_column(heading: str, body: Sequence[Sequence[Cell]]) -> bool:
-    """Whether the first column has loads although its heading says nothing."""
-    loads = [headings.load_value(row[0].text) for row in body]
-    known = [load for load in loads if load is not None]
-    return not heading.strip() and len(known) == len(loads) > 1 and known == sorted(set(known))
+def _is_bare(cell: Cell) -> bool:
+    """Whether a cell is a number and no figure, such as 95%."""
+    return _BARE.match(cell.text) is not None and not headings.figure(cell.text)
 
 
-def _figure_columns(heading: Sequence[Cell], captions: Sequence[str]) -> list[_Column]:
-    """The columns with figures, each of one variant."""
+@dataclass(frozen=True)
+class _RowKeys:
+    """What tells a row from others."""
+
+    connections: int | None
+    label: str
+    workload: str
+    doubt: str
+
+
+def _figure_of(text: str) -> str:
+    """The figure that a text names or mentions."""
+    return headings.figure(text) or headings.figure_within(text)[0]
+
+
+def _figure_columns(
+    heading: Sequence[Cell], body: Sequence[Sequence[Cell]], captions: Sequence[str]
+) -> list[_Column]:
+    """The columns with figures, each of one variant or load."""
     columns: list[_Column] = []
     unknown: list[int] = []
-    for at, cell in enumerate(heading[1:], start=1):
-        text = cell.text.strip("*_` ")
-        if headings.is_load(text) or not text:
+    for at, cell in enumerate(heading):
+        text = cell.text.strip(MARKS)
+        if not text or headings.is_load(text) or REPETITION.fullmatch(text):
             continue
         if name := headings.figure(text):
             columns.append(_Column(at, name, "", scale=headings.scale(text, name)))
-        elif _CHANGE.search(text):
+        elif at == 0 or CHANGE.search(text):
             continue
         else:
             name, rest = headings.figure_within(text)
             if name:
                 load, label = headings.load_within(rest)
                 columns.append(_Column(at, name, label, load, headings.scale(text, name)))
-            else:
+            elif any(row[at].value is not None for row in body):
                 unknown.append(at)
-    figure = _caption_figure(captions) if unknown and not columns else ""
-    if figure:
-        columns = [_Column(at, figure, heading[at].text.strip("*_` ")) for at in unknown]
-    return columns
+    columns = [one for one in columns if any(row[one.place].value is not None for row in body)]
+    if columns or not unknown:
+        return columns
+    return list(_captioned(heading, unknown, captions))
+
+
+def _captioned(heading: Sequence[Cell], places: Sequence[int], captions: Sequence[str]) -> Iterator[_Column]:
+    """The columns of loads, repetitions or variants, whose figure is in a caption."""
+    loads = {at: load for at in places if (load := headings.load_value(heading[at].text)) is not None}
+    known = list(loads.values())
+    is_repeated = known == list(range(1, len(known) + 1)) and len(known) > 2
+    if len(known) > 1 and (is_repeated or (len(known) == len(places) and known == sorted(set(known)))):
+        figure = _caption_figure([heading[0].text, *captions])
+        for number, (at, load) in enumerate(loads.items(), start=1):
+            if figure:
+                yield _Column(at, figure, "", None if is_repeated else load, repetition=number * is_repeated)
+    elif figure := _caption_figure(captions):
+        yield from (_Column(at, figure, heading[at].text.strip(MARKS)) for at in places)
 
 
 def _row_results(
-    row: Sequence[Cell], columns: Sequence[_Column], table: int, connections: int | None, label: str
+    row: Sequence[Cell], columns: Sequence[_Column], table: int, keys: _RowKeys
 ) -> Iterator[Result]:
-    """The results of a row, one for each variant and load in its columns."""
-    groups: dict[tuple[str, int | None], dict[str, Figure]] = {}
+    """The results of a row, one for each variant, workload, load and repetition in its columns."""
+    groups: dict[tuple[str, str, int | None, int], dict[str, Figure]] = {}
     for column in columns:
         cell = row[column.place]
         if cell.value is not None:
-            load = column.connections if column.connections is not None else connections
-            name = " ".join(part for part in (label, column.label) if part and says_more_than_load(part))
-            groups.setdefault((name, load), {}).setdefault(
+            load = column.connections if column.connections is not None else keys.connections
+            label, workload = keys.label, keys.workload
+            if column.label and is_workload(column.label):
+                workload = ", ".join(part for part in (workload, column.label) if part)
+            elif column.label and says_more_than_load(column.label):
+                label = " ".join(part for part in (label, column.label) if part)
+            groups.setdefault((label, workload, load, column.repetition), {}).setdefault(
                 column.figure, Figure(cell.value * column.scale, cell.index)
             )
-    for (name, load), figures in groups.items():
-        yield Result("table", row[0].index, row[0].index, load, figures, label=name, table=table)
+    for (label, workload, load, _), figures in groups.items():
+        yield Result(
+            "table",
+            row[0].index,
+            row[0].index,
+            load,
+            figures,
+            workload,
+            label=label,
+            table=table,
+            doubt=keys.doubt,
+        )
 
 
 def _transposed(heading: Sequence[Cell], body: Sequence[Sequence[Cell]]) -> Iterator[Result]:
     """The results of a table whose rows are figures: one for each column."""
-    names = [row[0].text.strip("*_` ") for row in body]
+    names = [row[0].text.strip(MARKS) for row in body]
     rows = [
-        (text, headings.is_load(text), headings.figure(text) or headings.figure_within(text)[0], row)
-        for text, row in zip(names, body, strict=True)
+        (text, headings.is_load(text), _figure_of(text), row) for text, row in zip(names, body, strict=True)
     ]
     for at, cell in enumerate(heading[1:], start=1):
-        if _CHANGE.search(cell.text):
+        if CHANGE.search(cell.text):
             continue
         figures: dict[str, Figure] = {}
         connections = None
@@ -181,7 +233,7 @@ def _transposed(heading: Sequence[Cell], body: Sequence[Sequence[Cell]]) -> Iter
                 figures.setdefault(name, Figure(value * headings.scale(text, name), row[at].index))
         if figures:
             load = headings.load_value(cell.text)
-            label = "" if load is not None else cell.text.strip("*_` ")
+            label = "" if load is not None else cell.text.strip(MARKS)
             load = load if load is not None else connections
             yield Result(
                 "table", heading[0].index, body[-1][0].index, load, figures, label=label, table=cell.index
@@ -191,7 +243,6 @@ def _transposed(heading: Sequence[Cell], body: Sequence[Sequence[Cell]]) -> Iter
 def _caption_figure(texts: Sequence[str]) -> str:
     """The figure that the nearest of these texts mentions."""
     for text in texts:
-        name = headings.figure(text) or headings.figure_within(text)[0]
-        if name:
+        if name := _figure_of(text):
             return name
     return ""

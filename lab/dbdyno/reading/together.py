@@ -1,0 +1,56 @@
+"""Several documents as one comparison: each file is a variant, as in `dbdyno read before.txt after.txt`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from dbdyno.reading.attribution import Series
+from dbdyno.reading.document import Document
+from dbdyno.reading.judgement import contrasts
+from dbdyno.reading.reading import Reading
+from dbdyno.reading.result import Figure, Result
+
+
+def together(readings: Sequence[Reading]) -> Reading | None:
+    """The comparison of the documents that have results; None if fewer than two have."""
+    measured = [one for one in readings if one.series]
+    if len(measured) < 2:
+        return None
+    names = _names([one.document.name for one in measured])
+    has_one_series = all(len(one.series) == 1 for one in measured)
+    workloads = {one.series[0].workload for one in measured}
+    # An output does not name its workload; the command above another one does.
+    is_unnamed = has_one_series and len(workloads - {""}) < 2
+    texts: list[str] = []
+    numbers: list[int] = []
+    all_series: list[Series] = []
+    for name, reading in zip(names, measured, strict=True):
+        counts = Counter(one.workload for one in reading.series)
+        for one in reading.series:
+            variant = one.label if counts[one.workload] > 1 else ""
+            workload = "" if is_unnamed else ", ".join(part for part in (variant, one.workload) if part)
+            moved = [_moved(result, len(texts)) for result in one.results]
+            all_series.append(replace(one, label=name, workload=workload, results=moved))
+        texts += reading.document.texts
+        numbers += reading.document.numbers
+    document = Document(", ".join(one.document.name for one in measured), texts, numbers)
+    results = [result for one in all_series for result in one.results]
+    return Reading(document, results, [], [], all_series, contrasts(all_series), [], {})
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    """The shortest names that tell files apart."""
+    for names in ([Path(one).stem for one in paths], [Path(one).name for one in paths]):
+        if len(set(names)) == len(names):
+            return names
+    return list(paths)
+
+
+def _moved(result: Result, lines: int) -> Result:
+    """The result in a document that has so many lines before its own."""
+    figures = {name: Figure(one.value, one.index + lines) for name, one in result.figures.items()}
+    table = result.table + lines if result.table >= 0 else -1
+    return replace(result, first=result.first + lines, last=result.last + lines, figures=figures, table=table)
