@@ -377,12 +377,12 @@ impl WorkerState {
         let Schedule::Open { queue, overflow } = schedule else {
             return Nanos::MAX;
         };
-        let limit = self.coordinator.finish.time_limit();
+        // Before an event that is due closes the span.
+        let closes = recorder.next_span_end().is_none_or(|bound| bound <= now);
+        let (limit, has_limit) = (self.coordinator.finish.time_limit(), queue.has_limit());
         while let Some((due, user)) = wake_queue.wake_first(now.min(limit - 1)) {
             recorder.start_due_event(user, due, due);
         }
-        let (closes, has_limit) =
-            (recorder.next_span_end().is_none_or(|bound| bound <= now), queue.has_limit());
         if !closes && !has_limit {
             return Nanos::MAX;
         }

@@ -200,6 +200,8 @@ impl Simulation {
                 self.workers.iter().filter_map(|worker| worker.handle_due(None)).collect();
             starts.extend(self.users.iter_mut().filter_map(|user| user.poll(load, now)));
             self.receive(&mut intervals);
+            let ended = now.min(load.measure) / (100 * MS);
+            assert!(intervals.len() as u64 >= ended, "{} of {ended} intervals at {now}", intervals.len());
             if deadlines.is_empty() {
                 break;
             }
@@ -288,6 +290,14 @@ fn event_loops_without_connections_take_no_arrivals() {
         let (starts, _, totals) = Simulation::new(&load, workers).run(&load);
         assert_eq!((starts.len() as f64, totals.counts.events as f64), (2.0 * rate, 2.0 * rate));
         assert_eq!(totals.latency_max_us, Some(1000.0));
+        assert_one_queue(&load, workers);
+    }
+}
+
+#[test]
+fn intervals_are_written_when_they_end_even_if_an_event_is_due_then() {
+    for (connections, workers) in [(1, 1), (4, 2)] {
+        let load = Load::new(connections, json!({"constant": {"rate_per_s": 200.0}}), 1_000 * MS, || MS);
         assert_one_queue(&load, workers);
     }
 }
