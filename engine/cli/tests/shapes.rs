@@ -68,6 +68,19 @@ fn a_full_queue_drops_events_and_counts_them() {
 }
 
 #[test]
+fn every_arrival_is_served_with_more_event_loops_than_connections() {
+    for (connections, workers) in [(1, 2), (3, 4)] {
+        let shape = json!({"constant": {"rate_per_s": 200.0}});
+        let (totals, intervals) = run(json!({"connections": connections, "shape": shape}), 0, workers);
+        let accounting = &totals.accounting;
+        // An arrival at an edge may count on either side. A busy machine may serve the last ones late, but not a half or a
+        // quarter of all.
+        assert!(accounting.due.abs_diff(200) <= 1 && accounting.unfinished <= 20, "{accounting:?}");
+        assert!(intervals.iter().all(|interval| interval.backlog <= 20), "{intervals:?}");
+    }
+}
+
+#[test]
 fn latency_does_not_include_pauses() {
     for think_time in [json!({"constant": {"us": 50_000}}), json!({"exponential": {"mean_us": 50_000}})] {
         let (totals, _) = run(json!({"connections": 40, "think_time": think_time}), 0, 1);

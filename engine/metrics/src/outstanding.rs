@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use dbdyno_load::Nanos;
 
-/// The due times of one worker's outstanding events.
+/// The due times of the outstanding events of one worker, or of the queue.
 #[derive(Clone, Debug, Default)]
 pub struct OutstandingEvents {
     queue: VecDeque<Nanos>,
@@ -19,12 +19,10 @@ impl OutstandingEvents {
         self.queue.push_back(due);
     }
 
-    /// Moves the event at the head of the queue to the connection of `user`; returns its due time.
+    /// Removes the event at the head of the queue; returns its due time.
     #[inline]
-    pub fn start_next(&mut self, user: usize) -> Option<Nanos> {
-        let due = self.queue.pop_front()?;
-        self.start(user, due);
-        Some(due)
+    pub fn dequeue(&mut self) -> Option<Nanos> {
+        self.queue.pop_front()
     }
 
     /// Records that an event with the due time `due` begins on the connection of `user`.
@@ -72,11 +70,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_move_from_the_queue_to_a_connection_and_end() {
+    fn events_leave_the_queue_in_order_and_end() {
         let mut outstanding = OutstandingEvents::default();
         outstanding.enqueue(10);
         outstanding.enqueue(20);
-        assert_eq!(outstanding.start_next(3), Some(10));
+        assert_eq!(outstanding.dequeue(), Some(10));
+        outstanding.start(3, 10);
         outstanding.start(0, 15);
         assert_eq!((outstanding.queue_length(), outstanding.in_flight()), (1, 2));
         assert_eq!(outstanding.running_due_times().collect::<Vec<_>>(), [15, 10]);

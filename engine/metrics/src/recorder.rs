@@ -13,6 +13,7 @@ use crate::outstanding::OutstandingEvents;
 use crate::spans::{ClosedSpans, count_error};
 
 mod closing;
+mod queue;
 
 /// Counters of one statement kind.
 #[derive(Clone, Debug, Default)]
@@ -110,44 +111,24 @@ impl Recorder {
     /// Records that an event became due and started at once on the connection of `user`, as in every closed loop.
     #[inline]
     pub fn start_event(&mut self, user: usize, now: Nanos) {
+        self.start_due_event(user, now, now);
+    }
+
+    /// Records that an event that was due at `due` started at `now` on the connection of `user`.
+    #[inline]
+    pub fn start_due_event(&mut self, user: usize, due: Nanos, now: Nanos) {
         self.close_spans_until(now);
         if self.span_end.is_some() {
             self.accounting.due += 1;
-            self.outstanding.start(user, now);
+            self.outstanding.start(user, due);
         }
     }
 
-    /// Records that an event became due and waits for a connection. Call it in the order of the due times.
-    pub fn enqueue_event(&mut self, due: Nanos) {
-        self.close_spans_until(due);
-        if self.span_end.is_some() {
-            self.accounting.due += 1;
-            self.outstanding.enqueue(due);
+    /// Undoes the start of an event of `user` that does not begin, because the limit of events is reached.
+    pub fn withdraw_event(&mut self, user: usize) {
+        if self.span_end.is_some() && self.outstanding.finish(user).is_some() {
+            self.accounting.due -= 1;
         }
-    }
-
-    /// Records that an event became due and was dropped, because the queue is full.
-    pub fn drop_event(&mut self, due: Nanos) {
-        self.close_spans_until(due);
-        if self.span_end.is_some() {
-            self.accounting.due += 1;
-            self.accounting.dropped += 1;
-            self.counts.dropped += 1;
-            if self.service.is_some() {
-                self.dropped.push(due);
-            }
-        }
-    }
-
-    /// Starts the event that has waited longest on the connection of `user`; returns its due time.
-    #[inline]
-    pub fn start_waiting_event(&mut self, user: usize) -> Option<Nanos> {
-        self.outstanding.start_next(user)
-    }
-
-    /// Number of events that wait for a connection.
-    pub fn queue_length(&self) -> u64 {
-        self.outstanding.queue_length()
     }
 
     /// Records that the event of `user` completed without error.
@@ -319,6 +300,11 @@ mod tests {
         Recorder::new(Timeline::new(&phases, &report, MeasurementEnd::default()), 1, open_loop)
     }
 
+    fn start_waiting_event(recorder: &mut Recorder, user: usize, now: Nanos) {
+        let due = recorder.dequeue_event().unwrap();
+        recorder.start_due_event(user, due, now);
+    }
+
     fn event(due: Nanos, end: Nanos) -> Event {
         Event { due, start: due, end }
     }
@@ -351,12 +337,12 @@ mod tests {
             recorder.enqueue_event(due * MS);
         }
         recorder.drop_event(95 * MS);
-        recorder.start_waiting_event(0);
-        recorder.start_waiting_event(1);
+        start_waiting_event(&mut recorder, 0, 95 * MS);
+        start_waiting_event(&mut recorder, 1, 95 * MS);
         recorder.complete_event(0, event(10 * MS, 15 * MS));
         recorder.enqueue_event(150 * MS);
         recorder.complete_event(1, event(20 * MS, 160 * MS));
-        recorder.start_waiting_event(0);
+        start_waiting_event(&mut recorder, 0, 160 * MS);
         recorder.close_spans_until(400 * MS);
         let closed = recorder.take_closed_spans();
         let phases: Vec<_> = closed.iter().filter_map(|(_, closed)| closed.phase.clone()).collect();
@@ -384,8 +370,7 @@ mod tests {
     fn events_that_end_within_the_drain_time_have_a_latency_and_others_are_censored() {
         let mut recorder = recorder(true);
         for (user, due) in [300, 350].into_iter().enumerate() {
-            recorder.enqueue_event(due * MS);
-            recorder.start_waiting_event(user);
+            recorder.start_due_event(user, due * MS, 350 * MS);
         }
         recorder.close_spans_until(400 * MS);
         recorder.complete_event(1, event(350 * MS, 450 * MS));
@@ -418,8 +403,7 @@ mod tests {
     #[test]
     fn latency_counts_from_the_due_time_and_service_time_from_the_start() {
         let mut recorder = recorder(true);
-        recorder.enqueue_event(100 * MS);
-        recorder.start_waiting_event(0);
+        recorder.start_due_event(0, 100 * MS, 140 * MS);
         recorder.complete_event(0, Event { due: 100 * MS, start: 140 * MS, end: 150 * MS });
         recorder.close_spans_until(400 * MS);
         let mut totals = PhaseSums::default();

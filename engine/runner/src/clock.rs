@@ -8,16 +8,32 @@ use dbdyno_load::Nanos;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     start: Instant,
+    /// The time of a simulation.
+    #[cfg(test)]
+    simulated: Option<&'static std::sync::atomic::AtomicU64>,
 }
 
 impl Clock {
     pub(crate) fn starting_at(start: Instant) -> Self {
-        Self { start }
+        Self {
+            start,
+            #[cfg(test)]
+            simulated: None,
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn simulated(time: &'static std::sync::atomic::AtomicU64) -> Self {
+        Self { start: Instant::now(), simulated: Some(time) }
     }
 
     /// Nanoseconds since the start; 0 before it.
     #[inline]
     pub(crate) fn now(&self) -> Nanos {
+        #[cfg(test)]
+        if let Some(time) = self.simulated {
+            return time.load(std::sync::atomic::Ordering::Relaxed);
+        }
         self.start.elapsed().as_nanos() as Nanos
     }
 

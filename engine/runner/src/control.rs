@@ -12,6 +12,7 @@ use dbdyno_schema::histogram::Buckets;
 use dbdyno_schema::record::{EndReason, Failure, Session, UserTotals, Warning};
 use tokio::sync::watch;
 
+use crate::arrival_queue::ArrivalQueue;
 use crate::finish::Finish;
 use crate::usage::GeneratorUsage;
 
@@ -37,7 +38,7 @@ pub(crate) enum Message {
     /// A worker has opened all its connections.
     Ready(WorkerReady),
     /// A worker has closed the spans that end at `boundary`. If an interval ends there, `usage` is the worker's CPU time
-    /// and delays in the interval.
+    /// and delays in the interval. The spans of the arrival queue, without usage, come from the worker that notices their end.
     SpansClosed {
         boundary: Nanos,
         spans: Box<ClosedSpans>,
@@ -94,6 +95,8 @@ pub struct CoordinatorLink {
     /// The coordinator's latest command.
     pub signal: watch::Receiver<Signal>,
     pub(crate) finish: Arc<Finish>,
+    /// The queue of a load with a rate.
+    pub(crate) queue: Option<Arc<ArrivalQueue>>,
     pub(crate) messages: Sender<Message>,
 }
 

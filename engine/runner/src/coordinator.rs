@@ -14,6 +14,7 @@ use dbdyno_wire::scripted::ScriptedConnector;
 use dbdyno_workload::replay::Recording;
 use tokio::sync::watch;
 
+use crate::arrival_queue::ArrivalQueue;
 use crate::clock::{Clock, unix_us};
 use crate::connector::{AnyConnector, connector};
 use crate::control::{CoordinatorLink, Inbox, Message, Signal};
@@ -128,7 +129,8 @@ pub fn run_workers(
     let (signal, listener) = watch::channel(Signal::Wait);
     let users = share(plan.load.connections, plan.segment.index, plan.segment.count);
     let finish = Arc::new(Finish::new(&plan.phases, measurement_end, users));
-    let kinds = statements.iter().map(|statement| statement.kind.clone()).collect();
+    let kinds: Vec<_> = statements.iter().map(|statement| statement.kind.clone()).collect();
+    let queue = ArrivalQueue::new(spec, kinds.len(), finish.time_limit());
     let mut coordinator = Coordinator {
         spec,
         timeline: Timeline::new(&plan.phases, &plan.report, measurement_end),
@@ -152,7 +154,7 @@ pub fn run_workers(
     }
     let began = Instant::now(); // The time to connect does not include `before_start`.
     let (finish, messages) = (Arc::clone(&coordinator.finish), inbox.sender.clone());
-    let link = CoordinatorLink { signal: listener, finish, messages };
+    let link = CoordinatorLink { signal: listener, finish, queue, messages };
     let threads: Vec<JoinHandle<()>> =
         (0..plan.client.workers).map(|number| spawn(number, link.clone())).collect();
     let cpu_before = match coordinator.wait_until_ready(began) {

@@ -13,7 +13,8 @@ use crate::usage::GeneratorUsage;
 /// Adds up the usage of the workers, and returns it as records.
 #[derive(Debug)]
 pub(crate) struct GeneratorTotals {
-    workers: usize,
+    /// Number of workers that have connections; the others use no CPU time.
+    busy_workers: u32,
     /// CPU time that the hypervisor gave to other machines, and total CPU time, at the end of the last interval.
     last_stolen: Option<(u64, u64)>,
     phases: BTreeMap<PhaseName, PhaseUsage>,
@@ -30,8 +31,12 @@ struct PhaseUsage {
 }
 
 impl GeneratorTotals {
-    pub(crate) fn new(workers: usize) -> Self {
-        Self { workers, last_stolen: machine::stolen_ticks(), phases: BTreeMap::new() }
+    pub(crate) fn new(workers: u32, connections: u32) -> Self {
+        Self {
+            busy_workers: workers.min(connections),
+            last_stolen: machine::stolen_ticks(),
+            phases: BTreeMap::new(),
+        }
     }
 
     /// Adds an interval with the usage of all workers. Returns the interval's record.
@@ -41,7 +46,8 @@ impl GeneratorTotals {
         length: Nanos,
         usage: &GeneratorUsage,
     ) -> Generator {
-        let interval = generator_record(usage, usage.cpu / self.workers as f64, self.steal_share());
+        let interval =
+            generator_record(usage, usage.cpu / f64::from(self.busy_workers.max(1)), self.steal_share());
         let total = self.phases.entry(phase).or_default();
         total.length_ns += length as f64;
         total.cpu += interval.cpu * length as f64;
@@ -107,15 +113,22 @@ mod tests {
     #[test]
     fn an_interval_has_shares_per_worker_and_the_lag() {
         let lags: Vec<u64> = (1..=100).collect();
-        let generator = GeneratorTotals::new(2).add_interval(PhaseName::Measure, 1_000, &usage(1.0, &lags));
+        let generator =
+            GeneratorTotals::new(2, 9).add_interval(PhaseName::Measure, 1_000, &usage(1.0, &lags));
         assert_eq!((generator.cpu, generator.lag_us_p99, generator.lag_us_max), (0.5, 99, 100));
         assert_eq!((generator.run_queue_wait_us, generator.client_delay_us_p99), (7, None));
         assert!((0.0..=1.0).contains(&generator.steal));
     }
 
     #[test]
+    fn workers_without_connections_do_not_lower_the_share() {
+        let generator = GeneratorTotals::new(8, 2).add_interval(PhaseName::Measure, 1_000, &usage(1.8, &[]));
+        assert_eq!(generator.cpu, 0.9);
+    }
+
+    #[test]
     fn a_phase_has_the_mean_share_and_the_percentiles_of_all_its_intervals() {
-        let mut totals = GeneratorTotals::new(1);
+        let mut totals = GeneratorTotals::new(1, 1);
         totals.add_interval(PhaseName::Warmup, 1_000, &usage(1.0, &[90_000]));
         totals.add_interval(PhaseName::Measure, 3_000, &usage(1.0, &[50_000]));
         for _ in 0..100 {

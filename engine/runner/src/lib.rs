@@ -16,7 +16,7 @@
 //! - [`RunSpec`]: a plan, its [`Options`] and its [`Secrets`].
 //! - [`run()`], `coordinator`, `control`, `merge`, `generator`, `missing_workers`: the coordinator and its messages.
 //! - [`external`]: for programs that provide their own users, such as Lua scripts.
-//! - `finish`: the end of the run, which all workers share.
+//! - `finish`: the end of the run, which all workers share. `arrival_queue`: the queue of a rate, which they share too.
 //! - `worker`, `worker_context`, `worker_state`, `schedule`, `wake_queue`, `user`, `session`, `backoff`, `answer_waits`,
 //!   `lost_connections`, `usage`: one worker thread.
 //! - `slices`: the commands and records of a load in slices.
@@ -32,6 +32,7 @@
 mod abort;
 mod admin_connection;
 mod answer_waits;
+mod arrival_queue;
 mod backoff;
 mod cancel;
 pub mod client_errors;

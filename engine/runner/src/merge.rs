@@ -15,10 +15,12 @@ use crate::RunEnd;
 use crate::abort::AbortCheck;
 use crate::generator::GeneratorTotals;
 use crate::usage::GeneratorUsage;
+use crate::worker_context::share;
 
-/// Adds up the spans of all workers. A span is complete when every worker has closed it.
+/// Adds up the spans of all workers and of the arrival queue. A span is complete when all of them have closed it.
 pub(crate) struct SpanMerger {
-    workers: usize,
+    /// Number of recorders: of the workers, and of the arrival queue if there is one.
+    recorders: usize,
     /// Names of the statement kinds.
     kinds: Vec<String>,
     writes_ticks: bool,
@@ -36,17 +38,17 @@ pub(crate) struct SpanMerger {
     has_substitutes: bool,
 }
 
-/// A span that some workers have not closed.
+/// A span that some recorders have not closed.
 #[derive(Default)]
 struct OpenSpan {
-    /// Number of workers that have closed the span.
-    workers_closed: usize,
-    /// Sum over the workers that have closed the span.
+    /// Number of recorders that have closed the span.
+    recorders_closed: usize,
+    /// Sum over the recorders that have closed the span.
     closed: ClosedSpans,
     usage: GeneratorUsage,
 }
 
-/// A span that every worker has closed.
+/// A span that every recorder has closed.
 pub(crate) struct MergedSpan {
     /// The records of the span, in the order in which they are written.
     pub(crate) records: Vec<Record>,
@@ -59,14 +61,17 @@ pub(crate) struct MergedSpan {
 impl SpanMerger {
     pub(crate) fn new(plan: &Plan, kinds: Vec<String>) -> Self {
         Self {
-            workers: plan.client.workers as usize,
+            recorders: plan.client.workers as usize + usize::from(plan.load.shape.is_open()),
             kinds,
             writes_ticks: plan.report.tick_us > 0,
             open_spans: BTreeMap::new(),
             phases: RunTotals::of_fleet(plan.segment.count),
             drained: DrainedEvents::default(),
             users: Vec::new(),
-            generator: GeneratorTotals::new(plan.client.workers as usize),
+            generator: GeneratorTotals::new(
+                plan.client.workers,
+                share(plan.load.connections, plan.segment.index, plan.segment.count),
+            ),
             last_boundary: 0,
             abort_check: plan.load.abort_if.clone().map(AbortCheck::new),
             has_substitutes: false,
@@ -78,7 +83,7 @@ impl SpanMerger {
         self.kinds.len()
     }
 
-    /// The last boundary at which every worker has closed its span.
+    /// The last boundary at which every recorder has closed its span.
     pub(crate) fn last_boundary(&self) -> Nanos {
         self.last_boundary
     }
@@ -101,7 +106,7 @@ impl SpanMerger {
         open_spans.into_iter().map(|(boundary, open_span)| self.complete(boundary, open_span)).collect()
     }
 
-    /// Adds one worker's span. Returns the complete span if this worker was the last one.
+    /// Adds one recorder's span. Returns the complete span if this recorder was the last one.
     pub(crate) fn add(
         &mut self,
         boundary: Nanos,
@@ -109,12 +114,12 @@ impl SpanMerger {
         usage: Option<GeneratorUsage>,
     ) -> Option<MergedSpan> {
         let open_span = self.open_spans.entry(boundary).or_default();
-        open_span.workers_closed += 1;
+        open_span.recorders_closed += 1;
         open_span.closed.merge(closed);
         if let Some(usage) = usage {
             open_span.usage.merge(&usage);
         }
-        if open_span.workers_closed < self.workers {
+        if open_span.recorders_closed < self.recorders {
             return None;
         }
         let open_span = self.open_spans.remove(&boundary).expect("just added");

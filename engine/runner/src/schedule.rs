@@ -1,11 +1,13 @@
 //! When events are due on one worker.
 
-use dbdyno_load::arrivals::Arrivals;
+use std::sync::Arc;
+
 use dbdyno_load::pauses::Pauses;
 use dbdyno_load::rate_limit::RateLimit;
 use dbdyno_load::slices::SliceGate;
 
 use crate::QueueOverflow;
+use crate::arrival_queue::ArrivalQueue;
 
 /// When events are due on one worker.
 pub(crate) enum Schedule {
@@ -16,7 +18,7 @@ pub(crate) enum Schedule {
     /// As in a closed loop, but only during slices. With `is_batch` the thread leaves SCHED_BATCH while it is paused,
     /// because the kernel may wake a thread of that class as much as 4 ms late.
     Slices { gate: SliceGate, is_batch: bool },
-    /// Independently of earlier events. At most `queue_limit` events wait; `overflow` says what happens to an event
-    /// that becomes due then.
-    Open { arrivals: Box<dyn Arrivals>, queue_limit: Option<u64>, overflow: QueueOverflow },
+    /// Independently of earlier events. All workers take events from one queue; `overflow` says what happens to an event
+    /// that becomes due when it is full.
+    Open { queue: Arc<ArrivalQueue>, overflow: QueueOverflow },
 }

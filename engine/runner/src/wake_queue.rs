@@ -1,4 +1,5 @@
-//! Users that wait for an instant: during think time, or until the load shape uses their connection.
+//! Users that wait for an instant: during think time, until the load shape uses their connection, or until the event that
+//! they have taken is due.
 //!
 //! The worker's nanosecond timer wakes them, because tokio's timer has a resolution of 1 ms.
 
@@ -26,10 +27,14 @@ impl WakeQueue {
 
     /// Wakes all users whose instant has passed.
     pub(crate) fn wake_until(&mut self, now: Nanos) {
-        while self.first_instant() <= now
-            && let Some((_, waker)) = self.by_time.pop_first()
-        {
-            waker.wake();
-        }
+        while self.wake_first(now).is_some() {}
+    }
+
+    /// Wakes the first user whose instant has passed; returns the instant and the user.
+    pub(crate) fn wake_first(&mut self, now: Nanos) -> Option<(Nanos, usize)> {
+        let first = self.by_time.first_entry().filter(|first| first.key().0 <= now)?;
+        let (key, waker) = first.remove_entry();
+        waker.wake();
+        Some(key)
     }
 }

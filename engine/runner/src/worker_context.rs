@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use dbdyno_load::Nanos;
-use dbdyno_load::arrivals::arrivals;
 use dbdyno_load::pauses::Pauses;
 use dbdyno_load::rate_limit::RateLimit;
 use dbdyno_load::slices::SliceGate;
@@ -223,13 +222,12 @@ impl WorkerContext {
     }
 
     /// When events are due on this worker.
-    fn schedule(&self) -> Schedule {
+    pub(crate) fn schedule(&self) -> Schedule {
         let plan = &self.plan;
         let begin: Nanos = plan.phases.warmup_us * 1000;
         let (worker, workers) = (u64::from(self.worker), u64::from(self.workers));
-        if let Some(arrivals) = arrivals(&plan.load.shape, begin, worker, workers, plan.seed) {
-            let queue_limit = plan.load.queue_limit.map(|limit| self.share(limit).into());
-            return Schedule::Open { arrivals, queue_limit, overflow: self.options.queue_overflow };
+        if let Some(queue) = &self.coordinator.queue {
+            return Schedule::Open { queue: Arc::clone(queue), overflow: self.options.queue_overflow };
         }
         if plan.load.slices().is_some() {
             let is_batch = plan.client.scheduling == Scheduling::Batch;

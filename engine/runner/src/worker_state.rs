@@ -1,8 +1,8 @@
 //! The state that the users of one worker share.
 //!
-//! A user asks when its next event is due, and reports the result. The state has the metrics, and the arrivals of an open
-//! loop or the pauses of a closed loop. The users run on one thread, so there are no locks. No code awaits while it borrows
-//! the state.
+//! A user asks when its next event is due, and reports the result. The state has the metrics, and the pauses of a closed
+//! loop. The users run on one thread, so there are no locks, except that of the arrival queue, which the workers share. No code
+//! awaits while it borrows the state.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 
 use crate::QueueOverflow;
 use crate::answer_waits::AnswerWaits;
+use crate::arrival_queue::QueueProgress;
 use crate::clock::Clock;
 use crate::control::{CoordinatorLink, Message};
 use crate::failure::{self, RunFailure};
@@ -26,6 +27,11 @@ use crate::usage::UsageMeter;
 use crate::wake_queue::WakeQueue;
 
 mod due;
+#[cfg(test)]
+mod simulation;
+
+/// How often to look at a queue with a limit if no user takes an event.
+const QUEUE_CHECK_PAUSE: Nanos = 100_000_000;
 
 /// The number of a user, which is also that of its connection.
 #[derive(Clone, Copy, Debug)]
@@ -40,9 +46,7 @@ pub struct UserId {
 pub struct WorkerState {
     clock: Clock,
     state: RefCell<State>,
-    /// Notified when an arrival waits and when the run is over.
-    arrival: Notify,
-    /// Notified when the run is over, for users that wait for something other than an arrival.
+    /// Notified when the run is over.
     run_over: Notify,
     /// Notified when something becomes due before the instant for which the timekeeper has set its timer.
     earlier_deadline: Notify,
@@ -57,13 +61,9 @@ pub struct WorkerState {
 struct State {
     recorder: Recorder,
     schedule: Schedule,
-    /// When the next arrival becomes due.
-    next_due: Nanos,
-    /// Number of users that wait for an arrival.
-    idle_users: u64,
     wake_queue: WakeQueue,
     usage: UsageMeter,
-    /// No arrival and no end of an interval needs handling before this instant.
+    /// No wake-up and no end of an interval needs handling before this instant.
     next_deadline: Nanos,
     /// Whether no further event may begin.
     is_closing: bool,
@@ -73,20 +73,14 @@ impl WorkerState {
     pub(crate) fn new(
         clock: Clock,
         recorder: Recorder,
-        mut schedule: Schedule,
+        schedule: Schedule,
         measured_from: Nanos,
         coordinator: CoordinatorLink,
         answer_waits: AnswerWaits,
     ) -> Self {
-        let next_due = match &mut schedule {
-            Schedule::Open { arrivals, .. } => arrivals.next_due(),
-            Schedule::Closed | Schedule::Paced(..) | Schedule::Slices { .. } => Nanos::MAX,
-        };
         let state = State {
             recorder,
             schedule,
-            next_due,
-            idle_users: 0,
             wake_queue: WakeQueue::default(),
             usage: UsageMeter::new(),
             next_deadline: 0,
@@ -95,7 +89,6 @@ impl WorkerState {
         Self {
             clock,
             state: RefCell::new(state),
-            arrival: Notify::new(),
             run_over: Notify::new(),
             earlier_deadline: Notify::new(),
             measured_from,
@@ -151,13 +144,15 @@ impl WorkerState {
         self.current_state(now).recorder.start_event(user.local, now);
     }
 
-    /// Begins the event that has waited longest, unless the limit is reached. Returns the event's due time.
+    /// Begins an event of `user` that is on its connection since it was due or taken, unless the limit is reached. Returns the
+    /// due time.
     #[inline]
-    fn begin_queued(&self, state: &mut State, user: UserId, now: Nanos) -> Option<Nanos> {
+    fn begin_due(&self, state: &mut State, user: UserId, due: Nanos, now: Nanos) -> Option<Nanos> {
         if !self.admit_event(state, now) {
+            state.recorder.withdraw_event(user.local);
             return None;
         }
-        state.recorder.start_waiting_event(user.local)
+        Some(due)
     }
 
     /// Whether one more event may begin; always true in the warm-up.
@@ -167,7 +162,7 @@ impl WorkerState {
         if !finish.counts_events() || now < self.measured_from || finish.admit_event() {
             return true;
         }
-        self.stop_admitting(state);
+        self.stop_admitting(state, now);
         if finish.set_event_limit_reached() {
             self.coordinator.send(Message::EventLimitReached);
         }
@@ -176,12 +171,13 @@ impl WorkerState {
 
     /// Prevents new events from starting, and wakes every user that waits for one.
     #[cold]
-    fn stop_admitting(&self, state: &mut State) {
+    fn stop_admitting(&self, state: &mut State, now: Nanos) {
         if !state.is_closing {
             state.is_closing = true;
-            state.next_due = Nanos::MAX;
+            if let Schedule::Open { queue, .. } = &state.schedule {
+                queue.close(now);
+            }
             state.wake_queue.wake_until(Nanos::MAX);
-            self.arrival.notify_waiters();
         }
     }
 
@@ -276,7 +272,6 @@ impl WorkerState {
 
     /// Wakes every waiting user, so that it notices the end of the run.
     pub(crate) fn wake_all(&self) {
-        self.arrival.notify_waiters();
         self.run_over.notify_waiters();
         self.state.borrow_mut().wake_queue.wake_until(Nanos::MAX);
     }
@@ -330,7 +325,7 @@ impl WorkerState {
         self.coordinator.send(Message::Drained(Box::new(state.recorder.take_drained_events()), users));
     }
 
-    /// The state after the arrivals and the ends of intervals up to `now`.
+    /// The state after the wake-ups and the ends of intervals up to `now`.
     #[inline]
     fn current_state(&self, now: Nanos) -> std::cell::RefMut<'_, State> {
         let mut state = self.state.borrow_mut();
@@ -340,17 +335,15 @@ impl WorkerState {
         state
     }
 
-    /// Handles the arrivals, the wake-ups and the ends of spans up to `now`.
+    /// Handles the wake-ups and the ends of spans up to `now`.
     #[cold]
     fn catch_up(&self, state: &mut State, now: Nanos) {
-        self.apply_shared_end(state, now);
+        let stop_at = self.apply_shared_end(state, now);
         let finish = &self.coordinator.finish;
         let limit = finish.time_limit();
-        while state.next_due <= now && state.next_due < limit && !state.recorder.is_over() {
-            self.queue_arrival(state);
-        }
+        let queue_deadline = self.handle_arrivals(state, now, stop_at);
         if now >= limit || finish.is_event_limit_reached() {
-            self.stop_admitting(state);
+            self.stop_admitting(state, now);
         }
         state.wake_queue.wake_until(now);
         state.recorder.close_spans_until(now);
@@ -362,36 +355,47 @@ impl WorkerState {
         let bound = state.recorder.next_span_end().unwrap_or(Nanos::MAX);
         let limit = if state.is_closing { Nanos::MAX } else { limit };
         let deadlines = [bound, limit, state.wake_queue.first_instant(), self.check_answers(now)];
-        state.next_deadline = deadlines.into_iter().fold(state.next_due, Nanos::min);
+        state.next_deadline = deadlines.into_iter().fold(queue_deadline, Nanos::min);
     }
 
     /// Passes the end of the run, which any worker may have set, to the recorder, so that it closes no span after the end.
-    fn apply_shared_end(&self, state: &mut State, now: Nanos) {
+    /// Returns the end; `Nanos::MAX` until it is known.
+    fn apply_shared_end(&self, state: &mut State, now: Nanos) -> Nanos {
         let closes = state.recorder.next_span_end().is_some_and(|bound| bound <= now);
         let finish = &self.coordinator.finish;
         let stop_at = if closes { finish.announce_closing(now) } else { finish.stop_at() };
         if stop_at != Nanos::MAX {
             state.recorder.stop_at(stop_at);
         }
+        stop_at
     }
 
-    /// Queues the next arrival, or drops it if the queue is full.
-    fn queue_arrival(&self, state: &mut State) {
-        let Schedule::Open { arrivals, queue_limit, overflow } = &mut state.schedule else {
-            return;
+    /// At a rate, puts the events that users wait for on their connections when they are due, and closes the spans of the queue.
+    /// Returns when to look at the queue again.
+    fn handle_arrivals(&self, state: &mut State, now: Nanos, stop_at: Nanos) -> Nanos {
+        let State { recorder, schedule, wake_queue, .. } = state;
+        let Schedule::Open { queue, overflow } = schedule else {
+            return Nanos::MAX;
         };
-        // An event for which an idle user exists does not count as waiting.
-        let full = queue_limit.is_some_and(|limit| state.recorder.queue_length() >= state.idle_users + limit);
-        if full {
-            state.recorder.drop_event(state.next_due);
-            if *overflow == QueueOverflow::Abort {
-                self.fail_run(failure::queue_overflow(state.recorder.queue_length()));
-                return self.stop_admitting(state);
-            }
-        } else {
-            state.recorder.enqueue_event(state.next_due);
-            self.arrival.notify_one();
+        // Before an event that is due closes the span.
+        let closes = recorder.next_span_end().is_none_or(|bound| bound <= now);
+        let (limit, has_limit) = (self.coordinator.finish.time_limit(), queue.has_limit());
+        while let Some((due, user)) = wake_queue.wake_first(now.min(limit - 1)) {
+            recorder.start_due_event(user, due, due);
         }
-        state.next_due = arrivals.next_due();
+        if !closes && !has_limit {
+            return Nanos::MAX;
+        }
+        let QueueProgress { closed, overflow: length } = queue.advance(now, stop_at);
+        for (boundary, spans) in closed {
+            self.coordinator.send(Message::SpansClosed { boundary, spans: Box::new(spans), usage: None });
+        }
+        if let Some(length) = length
+            && *overflow == QueueOverflow::Abort
+        {
+            self.fail_run(failure::queue_overflow(length));
+            self.stop_admitting(state, now);
+        }
+        if has_limit { now.saturating_add(QUEUE_CHECK_PAUSE) } else { Nanos::MAX }
     }
 }

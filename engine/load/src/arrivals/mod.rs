@@ -16,23 +16,23 @@ use dbdyno_random::Rng;
 use crate::Nanos;
 use crate::shapes::{Gaps, Shape};
 
-/// The arrivals of worker `worker` of `workers`; `None` for a closed loop. Ramps and steps begin at `begin`.
+/// The arrivals of engine `engine` of `engines`; `None` for a closed loop. Ramps and steps begin at `begin`.
 ///
-/// Workers take constant arrivals in turn, so that all arrivals together are evenly spaced. With Poisson arrivals,
-/// every worker has an independent process; all of them together are a Poisson process with the sum of the rates.
+/// Engines take constant arrivals in turn, so that all arrivals together are evenly spaced. With Poisson arrivals,
+/// every engine has an independent process; all of them together are a Poisson process with the sum of the rates.
 pub fn arrivals(
     shape: &Shape,
     begin: Nanos,
-    worker: u64,
-    workers: u64,
+    engine: u64,
+    engines: u64,
     seed: u64,
-) -> Option<Box<dyn Arrivals>> {
+) -> Option<Box<dyn Arrivals + Send>> {
     let (gaps, rate) = (shape.gaps()?, shape.curve(begin)?);
     Some(match gaps {
-        Gaps::Constant => Box::new(ConstantArrivals::new(rate, worker, workers)),
+        Gaps::Constant => Box::new(ConstantArrivals::new(rate, engine, engines)),
         Gaps::Poisson => {
-            let rng = Rng::new(seed, &[u64::from_be_bytes(*b"arrivals"), worker, workers]);
-            Box::new(PoissonArrivals::new(rate, workers, rng))
+            let rng = Rng::new(seed, &[u64::from_be_bytes(*b"arrivals"), engine, engines]);
+            Box::new(PoissonArrivals::new(rate, engines, rng))
         }
     })
 }

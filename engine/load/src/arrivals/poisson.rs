@@ -10,23 +10,23 @@ use crate::load_curve::LoadCurve;
 #[derive(Clone, Debug)]
 pub struct PoissonArrivals {
     rate: LoadCurve,
-    /// Number of workers; this worker has the fraction 1 / `workers` of the run's events.
-    workers: f64,
-    /// Area under the rate up to this worker's last event.
+    /// Number of engines; this engine has the fraction 1 / `engines` of the run's events.
+    engines: f64,
+    /// Area under the rate up to this engine's last event.
     area: f64,
     rng: Rng,
 }
 
 impl PoissonArrivals {
-    /// The arrivals of one of `workers` workers that together have `rate` events per second.
-    pub fn new(rate: LoadCurve, workers: u64, rng: Rng) -> Self {
-        Self { rate, workers: workers as f64, area: 0.0, rng }
+    /// The arrivals of one of `engines` engines that together have `rate` events per second.
+    pub fn new(rate: LoadCurve, engines: u64, rng: Rng) -> Self {
+        Self { rate, engines: engines as f64, area: 0.0, rng }
     }
 }
 
 impl Arrivals for PoissonArrivals {
     fn next_due(&mut self) -> Nanos {
-        self.area += exponential(&mut self.rng) * self.workers;
+        self.area += exponential(&mut self.rng) * self.engines;
         self.rate.time_of_area(self.area)
     }
 }
@@ -65,9 +65,9 @@ mod tests {
         assert!(distance < 1.95 / 20_000_f64.sqrt(), "{distance}");
     }
 
-    /// Measured in area under the ramp instead of time, the events of both workers together are a Poisson process of rate 1.
+    /// Measured in area under the ramp instead of time, the events of both engines together are a Poisson process of rate 1.
     #[test]
-    fn two_workers_add_up_to_the_ramp() {
+    fn two_engines_add_up_to_the_ramp() {
         let rate = LoadCurve::ramp(1_000.0, 3_000.0, 1_000_000_000, 4_000_000_000);
         let mut due: Vec<_> = (0..2)
             .flat_map(|index| {
@@ -82,7 +82,7 @@ mod tests {
             x if x < 4.0 => 1_000.0 + 1_000.0 * x + 250.0 * x * x,
             x => 9_000.0 + 3_000.0 * (x - 4.0),
         };
-        // Both workers are still busy with the first 9,000.
+        // Both engines are still busy with the first 9,000.
         let gaps: Vec<_> = due[..9_000].windows(2).map(|pair| area(pair[1]) - area(pair[0])).collect();
         let distance = distance(gaps);
         assert!(distance < 1.95 / 9_000_f64.sqrt(), "{distance}");

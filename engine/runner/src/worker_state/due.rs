@@ -7,13 +7,14 @@ use dbdyno_load::Nanos;
 use dbdyno_load::pauses::TransactionPauses;
 
 use super::{State, UserId, WorkerState};
+use crate::arrival_queue::TakenEvent;
 use crate::schedule::Schedule;
 
 /// What ends the pause of a user between two events.
 enum PauseEnd {
     At(Nanos),
     Slice,
-    Arrival,
+    Arrival(Nanos),
 }
 
 impl WorkerState {
@@ -39,13 +40,13 @@ impl WorkerState {
             }
             match schedule {
                 Schedule::Closed => return self.begin(&mut state, user, now),
-                Schedule::Open { .. } if recorder.queue_length() > 0 => {
-                    return self.begin_queued(&mut state, user, now);
-                }
+                Schedule::Open { queue, .. } => match queue.take(now, free_since.is_none())? {
+                    taken if taken.due <= taken.at => return self.begin_taken(&mut state, user, taken),
+                    taken => PauseEnd::Arrival(taken.due),
+                },
                 Schedule::Slices { gate, .. } if free_since.is_some() && gate.is_open(now) => {
                     return self.begin(&mut state, user, now);
                 }
-                Schedule::Open { .. } => PauseEnd::Arrival,
                 Schedule::Slices { .. } => PauseEnd::Slice,
                 Schedule::Paced(pauses, _) => PauseEnd::At(match free_since {
                     Some(now) => pauses.next_start(user.global, now, own),
@@ -56,28 +57,47 @@ impl WorkerState {
         match pause_end {
             PauseEnd::At(at) => self.wait_until(user, at).await,
             PauseEnd::Slice => self.wait_for_slice(user).await,
-            PauseEnd::Arrival => self.wait_for_arrival(user).await,
+            PauseEnd::Arrival(due) => self.wait_for_arrival(user, due).await,
         }
     }
 
-    /// Waits for the next arrival if no event is waiting.
-    async fn wait_for_arrival(&self, user: UserId) -> Option<Nanos> {
-        loop {
-            self.state.borrow_mut().idle_users += 1;
-            self.arrival.notified().await;
+    /// Begins an event that has waited in the queue.
+    fn begin_taken(&self, state: &mut State, user: UserId, taken: TakenEvent) -> Option<Nanos> {
+        let TakenEvent { due, at } = taken;
+        if at >= state.next_deadline {
+            self.catch_up(state, at);
+        }
+        state.recorder.start_due_event(user.local, due, at);
+        self.begin_due(state, user, due, at)
+    }
+
+    /// Waits until the event is due that `user` has taken from the queue, and begins it.
+    async fn wait_for_arrival(&self, user: UserId, due: Nanos) -> Option<Nanos> {
+        let mut is_new = true;
+        poll_fn(|context| {
+            let is_first_poll = std::mem::take(&mut is_new);
+            if is_first_poll {
+                // Before the time is read, so that `catch_up` counts the event as due whenever the clock has passed it.
+                self.wake_at(&mut self.state.borrow_mut(), user, due, context);
+            }
             let now = self.now();
             let mut state = self.current_state(now);
-            state.idle_users -= 1;
             if state.recorder.is_over() || state.is_closing {
-                return None;
+                if self.coordinator.finish.is_event_limit_reached() {
+                    state.recorder.withdraw_event(user.local);
+                }
+                return Poll::Ready(None);
             }
-            // Another user may have become free meanwhile and taken the event.
-            if state.recorder.queue_length() > 0 {
-                let due = self.begin_queued(&mut state, user, now);
-                due.into_iter().for_each(|due| state.usage.record_lag(now - due));
-                return due;
+            if now >= due {
+                state.usage.record_lag(now - due);
+                return Poll::Ready(self.begin_due(&mut state, user, due, now));
             }
-        }
+            if !is_first_poll {
+                self.wake_at(&mut state, user, due, context);
+            }
+            Poll::Pending
+        })
+        .await
     }
 
     /// Waits until `at`, or longer if the rate has a limit, and begins an event that is due at that time, so that the pause

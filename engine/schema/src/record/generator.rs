@@ -15,8 +15,8 @@ pub const CLIENT_DELAY_LIMIT: f64 = 0.1;
 /// The load generator's CPU time and delays.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Generator {
-    /// CPU time of the worker threads divided by wall time, per worker: 1.0 is a full core each. Above `x-limit` the server
-    /// may be faster than measured.
+    /// CPU time of the worker threads divided by wall time, per worker with connections: 1.0 is a full core each. Above
+    /// `x-limit` the server may be faster than measured.
     #[schemars(extend("x-limit" = CPU_LIMIT))]
     pub cpu: f64,
     /// Largest delay of the engine's timer: in an open loop how late an event began although a connection was free; in a
