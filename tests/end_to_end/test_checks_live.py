@@ -190,6 +190,41 @@ def test_what_a_server_makes_of_settings(started: Callable[..., LocalServer]) ->
     assert not any(is_equal(name, value, variables[name]) for name, value in CLIPPED.items())
 
 
+SPELLINGS = """
+[mysqld]
+skip-name-resolve
+log-bin = shop
+general-log
+server-id = 2
+skip-innodb-adaptive-hash-index
+enable-low-priority-updates
+loose-innodb-nonsense = 3
+loose_sort_buffer_size = 512K
+transaction-isolation = READ-COMMITTED
+log_bin_index = ./shop-list.index
+concurrent_insert = 2
+sort_buffer = 512K
+myisam-recover-options
+!include more.cnf
+"""
+
+
+def test_a_configuration_file_in_the_servers_own_spelling_is_in_effect(
+    started: Callable[..., LocalServer], mariadb: LocalServer, tmp_path: Path
+) -> None:
+    (tmp_path / "my.cnf").write_text(SPELLINGS)
+    (tmp_path / "more.cnf").write_text("[mariadb]\njoin_buffer_siz = 512K\n")
+    plain, server = mariadb.describe(), started("spelled", config=tmp_path / "my.cnf")
+    variants = (Variant(name="plain"), Variant(name="it", server=ServerSpec(config=tmp_path / "my.cnf")))
+    given = experiment().model_copy(update={"variants": variants})
+    own = server.describe()
+    assert own.variables["version"].endswith("-log")
+    context = Context(given, variant=variants[1], server=server, description=own, peers={"plain": plain})
+    found = checks.run(Moment.READY, context, ["P03", "P04", "P05"])
+    # The fixture declares small buffers for both servers, but not in this experiment.
+    assert [one.text for one in found if one.level != "note" or one.code != "P05"] == []
+
+
 def test_an_ignored_variable_is_a_stop(started: Callable[..., LocalServer]) -> None:
     declared = {"innodb_buffer_pool_instances": 4}
     server = started("ignoring", variables=declared)

@@ -192,13 +192,14 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
     yield from load_generator.generator(by_variant)
     yield from load_generator.generator_warnings(evidence.warnings, trials)
     yield from findings.lost_connections(by_variant)
+    with_loaded_rows = findings.variants_with_loaded_rows(experiment, run.findings())
     for workload in experiment.workloads:
         of_workload = {
             variant: [trial for trial in of_variant if trial.workload == workload.title]
             for variant, of_variant in by_variant.items()
         }
         yield from findings.errors(of_workload, workload.title)
-        yield from findings.row_counts(of_workload, workload.title)
+        yield from findings.row_counts(of_workload, workload.title, with_loaded_rows)
         yield from background.findings(of_workload, workload.title)
     # Under a promise, rates that are too high are part of the design.
     if experiment.load.rate and not experiment.load.promise:
