@@ -441,3 +441,24 @@ def test_a_server_that_does_not_start_is_one_message(
     assert answer.returncode == 2
     assert "inodb_typo" in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "words"),
+    [
+        ("oltp_insert", {"autocommit": False}, "autocommit is OFF"),
+        ("oltp_point_select", {"init_connect": "SET autocommit = 0"}, "autocommit is OFF"),
+        ("oltp_read_write", {"completion_type": "CHAIN"}, "completion_type = CHAIN"),
+        # Its own BEGIN and COMMIT end each transaction.
+        ("oltp_read_write", {"autocommit": False}, None),
+        ("oltp_insert", {"completion_type": "CHAIN"}, None),
+        ("oltp_insert", {}, None),
+    ],
+)
+def test_transactions_that_a_setting_leaves_open_are_found_before_the_run(
+    started: Callable[..., LocalServer], name: str, variables: dict[str, Any], words: str | None
+) -> None:
+    server = started("open", variables=variables)
+    found = find("P27", Moment.READY, server, experiment(variables=variables, name=name))
+    assert [(one.level, words in one.text) for one in found if words] == ([("warn", True)] if words else [])
+    assert bool(found) == bool(words)

@@ -49,6 +49,7 @@ from dbdyno.judge.headline import headline_rates
 from dbdyno.judge.highest import highest_throughput
 from dbdyno.judge.hosts import changed_hosts
 from dbdyno.judge.machine import machine
+from dbdyno.judge.open_transactions import open_transactions
 from dbdyno.judge.order_effect import order_effect, order_findings
 from dbdyno.judge.reached_limit import reached_limit
 from dbdyno.judge.resolution import below_resolution
@@ -183,6 +184,7 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
     yield from fleet(trials, evidence.engines)
     yield from machine(trials, evidence.states)
     yield from debts(trials, evidence.states, experiment)
+    yield from open_transactions(trials, evidence.states)
     yield from growth(trials, evidence.states, experiment)
     yield from cold_starts(trials, evidence.costs, run.schedule())
     yield from few_beyond(trials, experiment)
