@@ -140,8 +140,9 @@ def test_a_password_of_any_script_and_a_user_with_a_slash_log_in(mariadb: LocalS
 def test_a_password_of_any_script_logs_in_at_mysql_in_full(mysql: MySQLServer, password: str) -> None:
     mysql.sql(f"CREATE USER 'scripts'@'localhost' IDENTIFIED WITH caching_sha2_password BY '{password}'")
     try:
-        options = {"unix_socket": mysql.address().unix_socket, "user": "scripts", "password": password}
-        with closing(MySQLAdmin(connector(**options))) as admin:
+        socket_path = mysql.address().unix_socket
+        connect = connector(unix_socket=socket_path, user="scripts", password=password)
+        with closing(MySQLAdmin(connect)) as admin:
             assert admin.query("SELECT USER()") == [("scripts@localhost",)]
     finally:
         mysql.sql("DROP USER 'scripts'@'localhost'")
