@@ -190,6 +190,41 @@ def test_what_a_server_makes_of_settings(started: Callable[..., LocalServer]) ->
     assert not any(is_equal(name, value, variables[name]) for name, value in CLIPPED.items())
 
 
+SPELLINGS = """
+[mysqld]
+skip-name-resolve
+log-bin = shop
+general-log
+server-id = 2
+skip-innodb-adaptive-hash-index
+enable-low-priority-updates
+loose-innodb-nonsense = 3
+loose_sort_buffer_size = 512K
+transaction-isolation = READ-COMMITTED
+log_bin_index = ./shop-list.index
+concurrent_insert = 2
+sort_buffer = 512K
+myisam-recover-options
+!include more.cnf
+"""
+
+
+def test_a_configuration_file_in_the_servers_own_spelling_is_in_effect(
+    started: Callable[..., LocalServer], mariadb: LocalServer, tmp_path: Path
+) -> None:
+    (tmp_path / "my.cnf").write_text(SPELLINGS)
+    (tmp_path / "more.cnf").write_text("[mariadb]\njoin_buffer_siz = 512K\n")
+    plain, server = mariadb.describe(), started("spelled", config=tmp_path / "my.cnf")
+    variants = (Variant(name="plain"), Variant(name="it", server=ServerSpec(config=tmp_path / "my.cnf")))
+    given = experiment().model_copy(update={"variants": variants})
+    own = server.describe()
+    assert own.variables["version"].endswith("-log")
+    context = Context(given, variant=variants[1], server=server, description=own, peers={"plain": plain})
+    found = checks.run(Moment.READY, context, ["P03", "P04", "P05"])
+    # The fixture declares small buffers for both servers, but not in this experiment.
+    assert [one.text for one in found if one.level != "note" or one.code != "P05"] == []
+
+
 def test_an_ignored_variable_is_a_stop(started: Callable[..., LocalServer]) -> None:
     declared = {"innodb_buffer_pool_instances": 4}
     server = started("ignoring", variables=declared)
@@ -406,3 +441,24 @@ def test_a_server_that_does_not_start_is_one_message(
     assert answer.returncode == 2
     assert "inodb_typo" in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "words"),
+    [
+        ("oltp_insert", {"autocommit": False}, "autocommit is OFF"),
+        ("oltp_point_select", {"init_connect": "SET autocommit = 0"}, "autocommit is OFF"),
+        ("oltp_read_write", {"completion_type": "CHAIN"}, "completion_type = CHAIN"),
+        # Its own BEGIN and COMMIT end each transaction.
+        ("oltp_read_write", {"autocommit": False}, None),
+        ("oltp_insert", {"completion_type": "CHAIN"}, None),
+        ("oltp_insert", {}, None),
+    ],
+)
+def test_transactions_that_a_setting_leaves_open_are_found_before_the_run(
+    started: Callable[..., LocalServer], name: str, variables: dict[str, Any], words: str | None
+) -> None:
+    server = started("open", variables=variables)
+    found = find("P27", Moment.READY, server, experiment(variables=variables, name=name))
+    assert [(one.level, words in one.text) for one in found if words] == ([("warn", True)] if words else [])
+    assert bool(found) == bool(words)

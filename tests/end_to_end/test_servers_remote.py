@@ -10,6 +10,7 @@ from tests.end_to_end.mysql_server import MySQLServer
 
 from dbdyno.experiment.model import ServerSpec
 from dbdyno.servers import open_remote
+from dbdyno.servers.admin.mysql import MySQLAdmin, connector
 from dbdyno.servers.changes import stored_changes
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.kinds.remote import Password, RemoteServer
@@ -117,3 +118,31 @@ def test_a_variable_that_cannot_be_set_back_is_told_with_its_value_and_the_state
     for name, value in was.items():
         assert f"{name} was '{value}', and dbdyno could not restore it" in told
         assert f"set it yourself: SET GLOBAL {name} = {value}" in told
+
+
+@pytest.mark.parametrize("password", ["pässwörd", "비밀번호🔑"])
+def test_a_password_of_any_script_and_a_user_with_a_slash_log_in(mariadb: LocalServer, password: str) -> None:
+    account = "'team/app'@'127.0.0.1'"
+    mariadb.query(f"CREATE USER {account} IDENTIFIED BY '{password}'")
+    try:
+        target = url(mariadb, user="team%2Fapp", database="information_schema")
+        with closing(open_remote(target, password)) as server:
+            server.start()
+            assert server.query("SELECT USER()") == [("team/app@127.0.0.1",)]
+            # The URL that dbdyno prints leads there too.
+            printed = str(server.describe().identity["url"])
+            assert parse_url(printed).user == "team/app"
+    finally:
+        mariadb.query(f"DROP USER {account}")
+
+
+@pytest.mark.parametrize("password", ["pässwörd", "비밀번호🔑"])
+def test_a_password_of_any_script_logs_in_at_mysql_in_full(mysql: MySQLServer, password: str) -> None:
+    mysql.sql(f"CREATE USER 'scripts'@'localhost' IDENTIFIED WITH caching_sha2_password BY '{password}'")
+    try:
+        socket_path = mysql.address().unix_socket
+        connect = connector(unix_socket=socket_path, user="scripts", password=password)
+        with closing(MySQLAdmin(connect)) as admin:
+            assert admin.query("SELECT USER()") == [("scripts@localhost",)]
+    finally:
+        mysql.sql("DROP USER 'scripts'@'localhost'")

@@ -114,6 +114,8 @@ class Making:
     conclusion: str = ""
     # The counters at the edges of a trial's measurement, as server.json keeps them.
     edges: Callable[[Trial], dict[str, Any] | None] = lambda _trial: None
+    # What else server.json of a trial says.
+    server: Callable[[Trial], dict[str, Any]] = lambda _trial: {}
     # Why they were not read.
     unread: Callable[[Trial], str] = lambda _trial: ""
 
@@ -379,4 +381,5 @@ def _server(trial: Trial, plan: Experiment, making: Making) -> Any:
         "process": {"cpu_user_s": 1.5},
         "edges": making.edges(trial),
         "edges_unread": making.unread(trial),
+        **making.server(trial),
     }

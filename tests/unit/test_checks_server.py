@@ -180,6 +180,26 @@ def test_settings_in_effect_have_no_finding() -> None:
     assert ready("P04", context(now, {"innodb-buffer-pool-size": "8G", "skip_name_resolve": True})) == []
 
 
+def test_options_are_effective_in_any_spelling() -> None:
+    variables = {"log_bin": "ON", "key_buffer_size": "8388608", "slow_query_log": "OFF"}
+    declared = {"log-bin": "shop-bin", "key_buffer": "8M", "disable-slow-query-log": True}
+    assert ready("P04", context(description(variables=variables), declared)) == []
+
+
+def test_an_option_that_the_server_may_ignore_is_a_note() -> None:
+    (finding,) = ready("P04", context(description(), {"loose-innodb-other": 4}))
+    assert finding.level == "note"
+    assert "does not know loose-innodb-other and ignores it" in finding.text
+
+
+def test_an_option_of_a_file_without_a_value_is_the_servers_choice() -> None:
+    variables = {"myisam_recover_options": "DEFAULT"}
+    assert (
+        ready("P04", context(description(variables=variables, declared={"myisam_recover_options": ""}))) == []
+    )
+    assert len(ready("P04", context(description(variables=variables), {"myisam_recover_options": ""}))) == 1
+
+
 def test_an_adjusted_setting_is_a_stop_with_both_values_and_the_rule() -> None:
     now = description(variables={"thread_stack": "131072"})
     (finding,) = ready("P04", context(now, {"thread_stack": 100000}))

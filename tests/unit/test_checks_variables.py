@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from importlib import resources
 from typing import Any
 
@@ -89,12 +90,37 @@ def test_a_declared_change_of_the_server_explains_what_the_server_computes() -> 
     assert [one.kind for one in differences(records, "AB", {"B"})] == ["default"]
 
 
+def test_another_name_of_a_declared_variable_is_declared_too() -> None:
+    base, own = ({"long_query_time": size, "log_slow_query_time": size} for size in ("10", "1"))
+    given: tuple[dict[str, Any], dict[str, Any]] = ({}, {"long_query_time": 1})
+    servers = [server(MARIADB, v, {"long_query_time": "config"}) for v in (base, own)]
+    declared = replace(servers[1], declared={"long-query-time": "1"})
+    assert found("P05", servers[0], declared, given) == []
+
+
+def test_a_version_with_and_without_logs_is_the_same() -> None:
+    base, own = ({"version": f"10.11.19-MariaDB{end}"} for end in ("", "-log"))
+    assert found("P05", server(MARIADB, base), server(MARIADB, own)) == []
+
+
+def test_what_dbdyno_sets_for_tls_explains_what_the_server_computes() -> None:
+    base, own = ({"have_ssl": have} for have in ("DISABLED", "YES"))
+    origins = {"port": "config"}
+    certificate = replace(server(MARIADB, own, origins), set_by_dbdyno={"ssl_cert": "/x"})
+    (note,) = found("P05", server(MARIADB, base, origins), certificate)
+    assert (note.level, note.fix) == ("note", "")
+    assert "1 variable differs between A and B because of other settings: have_ssl" in note.text
+    assert (
+        len(found("P05", server(MARIADB, base, origins), server(MARIADB, own, {"have_ssl": "config"}))) == 1
+    )
+
+
 def test_defaults_of_two_versions_need_no_origins() -> None:
     base = server(OLD, {"innodb_log_buffer_size": "16777216", "innodb_io_capacity": "200"})
     own = server(NEW, {"innodb_log_buffer_size": "67108864", "innodb_io_capacity": "10000"})
     (note,) = found("P05", base, own)
     assert note.level == "note"
-    assert "2 variables that nobody has set" in note.text
+    assert "2 variables differ between A and B by the defaults of their versions" in note.text
     assert "declares the old ones" in note.fix
     # The same difference, but the new server has not its default.
     assert kinds(base, server(NEW, {**own.variables, "innodb_io_capacity": "5000"})) == {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.stored_run import SECOND, Arms, Making, Spoil, judged, make
 
-from dbdyno.experiment.model import Stop
+from dbdyno.experiment.model import OltpWorkload, Stop
 from dbdyno.experiment.schedule import Trial
 from dbdyno.judge import load_generator
 from dbdyno.judge.evidence import gather, scheduled
@@ -527,10 +527,34 @@ def row_count_mismatches(count: int) -> Spoil:
     return spoiled(change)
 
 
-@pytest.mark.parametrize(("count", "level"), [(1, "note"), (50, "warn"), (20000, "stop")])
-def test_rows_row_count_mismatches(tmp_path: Path, count: int, level: str) -> None:
-    (check,) = checks(tmp_path, Making(connections=(10,), duration_s=40.0, spoil=row_count_mismatches(count)))
-    assert (check["code"], check["level"], check["subject"]) == ("D04", level, "b")
+P02_STOP = {"code": "P02", "level": "stop", "text": "x", "subject": "b", "evidence": {}, "override": "y"}
+
+
+@pytest.mark.parametrize(
+    ("count", "findings", "workload", "level"),
+    [
+        (1, [P02_STOP], "oltp_read_write", "note"),
+        (50, [P02_STOP], "oltp_read_write", "warn"),
+        (20000, [P02_STOP], "oltp_read_write", "stop"),
+        # The tables have the loaded rows after the load: only the transactions were in each other's way.
+        (50, [], "oltp_read_write", "note"),
+        (20000, [], "oltp_read_write", "warn"),
+        # Its rows are not counted after the load.
+        (20000, [], "oltp_delete", "stop"),
+    ],
+)
+def test_rows_row_count_mismatches(
+    tmp_path: Path, count: int, findings: list[dict[str, Any]], workload: str, level: str
+) -> None:
+    making = Making(
+        connections=(10,),
+        duration_s=40.0,
+        spoil=row_count_mismatches(count),
+        findings=findings,
+        workloads=(OltpWorkload.model_validate({"name": workload}),),
+    )
+    (check,) = (one for one in checks(tmp_path, making) if one["code"] == "D04")
+    assert (check["level"], check["subject"]) == (level, "b")
 
 
 def test_a_saturated_and_late_generator_is_reported_with_the_engines_warnings(tmp_path: Path) -> None:

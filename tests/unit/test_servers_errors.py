@@ -66,6 +66,22 @@ def test_known_complaints_become_the_users_terms(log: str, told: str, exit_code:
     assert code == exit_code
 
 
+def test_all_options_that_the_log_calls_unknown_are_named_and_no_others() -> None:
+    log = (
+        f"{STAMP}[Warning] mariadbd: unknown variable 'loose-thread_pool=1'\n"
+        f"{STAMP}[ERROR] mariadbd: unknown option '--skip-archive'\n"
+        f"{STAMP}[ERROR] mariadbd: unknown variable 'innodb_x=2'\n"
+    )
+    text, _ = explained(log, {"sort_buffer": "1M", "skip_archive": "", "innodb_x": "2"})
+    assert "does not know the variables 'skip_archive', 'innodb_x'" in text
+    assert "sort_buffer" not in text
+
+
+def test_an_option_that_the_server_may_ignore_is_not_the_cause() -> None:
+    log = f"{STAMP}[Warning] mariadbd: unknown variable 'loose-x=1'\n{STAMP}[ERROR] InnoDB: cause"
+    assert explained(log) == ("the MariaDB server ended (exit status 1): [ERROR] InnoDB: cause", 4)
+
+
 def test_consequences_do_not_hide_the_cause() -> None:
     said = ("InnoDB: cause", "Unknown/unsupported storage engine: InnoDB", "Aborting")
     log = "\n".join(f"{STAMP}[ERROR] {text}" for text in said)

@@ -35,6 +35,7 @@ VERIFIED = ConnectionSettings(
         ("mysql://sb@db1.example:3307/shop", Target("sb", "db1.example", 3307, "shop", None)),
         ("mariadb://sb@db1.example/shop", Target("sb", "db1.example", 3306, "shop", None)),
         ("mysql://a%40b@[::1]:3306/x%20y", Target("a@b", "::1", 3306, "x y", None)),
+        ("mysql://a%2Fb@db1/shop", Target("a/b", "db1", 3306, "shop", None)),
         ("postgres://sb@db1/shop", Target("sb", "db1", 5432, "shop", None, protocol="postgresql")),
         (
             "postgresql://sb@db1:5433/shop?tls=required",

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from dbdyno.checks import session_settings
 from dbdyno.checks.adjustments import rounding, rule
 from dbdyno.checks.check import Check, Context, Moment
-from dbdyno.experiment.quantities import Setting, as_text, is_equal, variable_name, with_unit
+from dbdyno.experiment.quantities import Setting, as_text, variable_name, with_unit
 from dbdyno.finding import Finding
 from dbdyno.text import compose
+from dbdyno.variables.options import is_effective, is_loose, variable_of
 
 
 def find(_moment: Moment, context: Context) -> Iterator[Finding]:
@@ -24,21 +25,27 @@ def find(_moment: Moment, context: Context) -> Iterator[Finding]:
     Rule: the declared and the effective value must be equal, apart from units (8G), booleans (ON, 1, true),
     list order and letter case. A value that the server rounded by less than 1 % is a note. Any other value is
     a stop that shows both values and, if known, the server's rule. A variable that the server does not have
-    is a stop. The same holds for the variables of `session`, which a connection of the load sets and reads
-    back; a statement of `session` that the server refuses is a stop.
+    is a stop, or a note if its option begins with `loose-`. The same holds for the variables of `session`,
+    which a connection of the load sets and reads back; a statement of `session` that the server refuses is a
+    stop.
     """
     if context.description is None:
         return
     # The session's settings do not change from group to group.
     if context.first_description is None:
         yield from session_settings.find(context)
-    variables = context.description.variables
+    variables, product = context.description.variables, context.description.product
     for option, declared in _declared(context).items():
-        name = variable_name(option)
-        if name not in variables:
-            yield from _missing_findings(option, declared, variables, context.subject)
-        elif not is_equal(name, with_unit(declared, context.description.units.get(name)), variables[name]):
-            yield _difference_finding(name, as_text(declared), variables, context)
+        resolved = variable_of(option, declared, variables, product)
+        if resolved is None:
+            yield _missing_finding(option, declared, context.subject)
+            continue
+        name, value = resolved
+        if value == "" and option in context.description.declared:
+            # An option of a file without a value: the server chooses it.
+            continue
+        if not is_effective(name, with_unit(value, context.description.units.get(name)), variables):
+            yield _difference_finding(name, as_text(value), variables, context)
 
 
 def _declared(context: Context) -> dict[str, Setting]:
@@ -112,19 +119,24 @@ def _difference_finding(name: str, declared: str, variables: Mapping[str, str], 
     )
 
 
-def _missing_findings(
-    option: str, declared: Setting, variables: Mapping[str, str], subject: str
-) -> Iterator[Finding]:
-    """A finding about an option that has no variable, unless the option is `skip-x` or `disable-x` and the
-    variable x has the expected value.
-    """
-    name = variable_name(option)
-    positive = name.removeprefix("skip_").removeprefix("disable_")
-    is_verifiable = positive != name and variables.get(positive, "").upper() in {"ON", "OFF"}
-    if is_verifiable and is_equal(positive, not is_equal("", declared, "ON"), variables[positive]):
-        return
-    known = rule(name)
-    yield Finding(
+def _missing_finding(option: str, declared: Setting, subject: str) -> Finding:
+    """A finding about an option that sets no variable of this server."""
+    known = rule(variable_name(option))
+    evidence = {
+        "variable": variable_name(option),
+        "declared": as_text(declared),
+        "effective": None,
+        "rule": known,
+    }
+    if is_loose(option):
+        return Finding(
+            "P04",
+            "note",
+            compose("the running server does not know {option} and ignores it", option=option),
+            evidence,
+            subject,
+        )
+    return Finding(
         code="P04",
         level="stop",
         text=compose(
@@ -135,7 +147,7 @@ def _missing_findings(
             rule=compose(": {rule}", rule=known) if known else "",
         ),
         fix=compose("Remove it; put an option without a variable into `arguments`"),
-        evidence={"variable": name, "declared": as_text(declared), "effective": None, "rule": known},
+        evidence=evidence,
         subject=subject,
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.experiment.differences import changes_server
 from dbdyno.finding import Finding
+from dbdyno.servers.server import Description
 from dbdyno.text import compose, compose_count, join
 from dbdyno.variables.differences import Difference, Kind, differences
 from dbdyno.variables.durability import NAMES
@@ -58,24 +59,30 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
             fix=compose("Set the same values on both servers, or declare them in [variant.server.variables]"),
         )
     if defaults := by_kind["default"]:
-        is_other_version = (peer.product, peer.version) != (own.product, own.version)
-        yield Finding(
-            "P05",
-            "note",
-            compose_count(
-                len(defaults),
-                "{number} variable that nobody has set differs between {baseline} and {name}: {listed}",
-                "{number} variables that nobody has set differ between {baseline} and {name}: {listed}",
-                baseline=baseline,
-                name=context.subject,
-                listed=_listed(defaults),
-            ),
-            _evidence(defaults),
-            context.subject,
-            fix=compose("To separate the version from its defaults, add a variant that declares the old ones")
-            if is_other_version
-            else "",
-        )
+        yield _note(defaults, baseline, peer, context.subject, own)
+
+
+def _note(
+    defaults: Sequence[Difference], baseline: str, peer: Description, name: str, own: Description
+) -> Finding:
+    """Variables of which the servers chose the values."""
+    is_other_version = (peer.product, peer.version) != (own.product, own.version)
+    reason = (
+        compose("by the defaults of their versions, or because of other settings")
+        if is_other_version
+        else compose("because of other settings")
+    )
+    fix = compose("To separate the version from its defaults, add a variant that declares the old ones")
+    text = compose_count(
+        len(defaults),
+        "{number} variable differs between {baseline} and {name} {reason}: {listed}",
+        "{number} variables differ between {baseline} and {name} {reason}: {listed}",
+        reason=reason,
+        baseline=baseline,
+        name=name,
+        listed=_listed(defaults),
+    )
+    return Finding("P05", "note", text, _evidence(defaults), name, fix=fix if is_other_version else "")
 
 
 def _listed(found: Sequence[Difference]) -> str:

@@ -37,6 +37,7 @@ _MODULES = (
     "p24_consistency",
     "p25_proxy",
     "p26_unreported",
+    "p27_commits",
 )
 
 ALL: tuple[Check, ...] = tuple(import_module(f"dbdyno.checks.{name}").CHECK for name in _MODULES)

@@ -90,9 +90,11 @@ def _of_configs(experiment: Experiment) -> Iterator[Use]:
             continue
         key = f"server.config, {variant.server.config}"
         for line in map(str.strip, declared.config.splitlines()):
-            # MySQL's and PostgreSQL's ways to read another configuration file.
+            # MySQL's and PostgreSQL's ways to read another configuration file, which this machine lacks.
             if line.startswith(("!", "include")):
                 yield Use(Effect.EXECUTES, variant.name, key, line)
+        for file in declared.included:
+            yield Use(Effect.READS, variant.name, key, f"includes {file}")
         for name, value in declared.product.file_options(declared.config).items():
             effect = setting_effect(name, value)
             if effect is not Effect.HARMLESS:

@@ -97,7 +97,7 @@ def _differences(experiment: Experiment, variant: Variant) -> dict[str, list[str
 def _session(base: Variant, variant: Variant) -> dict[str, list[str]]:
     one, other = base.session, variant.session
     texts_by_key = {
-        f"session.{key}": [_setting(key, getattr(other, key))]
+        f"session.{key}": [_connection_setting(key, getattr(other, key))]
         for key in type(one).model_fields
         # `prepared` is compared as the workloads' `statements`.
         if key not in ("prepared", "variables", "sql") and getattr(one, key) != getattr(other, key)
@@ -106,6 +106,11 @@ def _session(base: Variant, variant: Variant) -> dict[str, list[str]]:
     if one.sql != other.sql:
         texts_by_key["session.sql"] = _statements(one.sql, other.sql)
     return texts_by_key
+
+
+def _connection_setting(key: str, value: Any) -> str:
+    # Many variants are named after the setting: "tls: tls = required" would say it twice.
+    return compose("connections with TLS {mode}", mode=value) if key == "tls" else _setting(key, value)
 
 
 def _proxy(one: Proxy | None, other: Proxy | None) -> dict[str, list[str]]:

@@ -137,7 +137,8 @@ class SqlReplay(Model):
     format: Literal["queries", "general-log", "slow-log", "postgresql-log", "postgresql-csv"] = "queries"
     """Statements with semicolons, a general or slow query log of MySQL or MariaDB, or a log of PostgreSQL."""
     database: str | None = None
-    """Replay only statements that were recorded in this database."""
+    """Replay only statements that were recorded in this database; those whose database the log does not name
+    are left out, and counted."""
 
 
 class SqlWorkload(BaseWorkload):

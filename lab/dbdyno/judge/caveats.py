@@ -206,6 +206,7 @@ _SUMMARIES: Mapping[str, str | Callable[[Finding], str]] = {
     "P23": compose("the servers were built differently"),
     "P24": compose("the data are inconsistent after the load"),
     "P25": compose("the proxy does not keep the settings of the sessions"),
+    "P27": compose("transactions count that were not committed"),
     "R01": _warm_up,
     "R02": compose("the data changed during the run"),
     "R03": _contradictory,

@@ -15,6 +15,13 @@ DEBTS = (
     "Innodb_checkpoint_age",
     "pg_stat_user_tables.n_dead_tup",
 )
+# Status variables that count the ends of transactions, and ROLLBACK statements.
+ENDS = (
+    "Handler_rollback",
+    "Com_rollback",
+    "pg_stat_database.xact_commit",
+    "pg_stat_database.xact_rollback",
+)
 # MySQL has the positions of the log instead of its age.
 _LOG_POSITIONS = ("Innodb_redo_log_current_lsn", "Innodb_redo_log_checkpoint_lsn")
 
@@ -39,6 +46,9 @@ class ServerState:
     machine: Mapping[str, float] = field(default_factory=dict)
     # Status variable of DEBTS -> its value at the end of the measurement.
     debts: Mapping[str, float] = field(default_factory=dict)
+    # Status variable of ENDS -> its growth from before the trial until its connections were closed; empty if
+    # other clients may have caused it.
+    ends: Mapping[str, float] = field(default_factory=dict)
 
 
 def read_state(server: ServerRecord) -> ServerState:
@@ -50,7 +60,7 @@ def read_state(server: ServerRecord) -> ServerState:
         host["memory"] = f"{facts['memory_bytes'] / 1024**3:.0f} GiB"
     round_trips = server.get("round_trips", ())
     if not edges or "begin" not in edges:
-        return ServerState(data_bytes, host=host, round_trips=round_trips)
+        return ServerState(data_bytes, host=host, round_trips=round_trips, ends=_ends(server))
     begin, end = edges["begin"], edges["end"]
     seconds = (end["unix_us"] - begin["unix_us"]) / 1e6
     before, after = begin.get("host", {}), end.get("host", {})
@@ -62,7 +72,19 @@ def read_state(server: ServerRecord) -> ServerState:
         round_trips,
         {name: after[name] - before[name] for name in after if name in before},
         _debts(end["status"]),
+        _ends(server),
     )
+
+
+def _ends(server: ServerRecord) -> dict[str, float]:
+    before, after = server.get("status_before", {}), server.get("status_after", {})
+    if server.get("identity", {}).get("pid") is None:
+        return {}
+    return {
+        name: float(after[name]) - float(before[name])
+        for name in ENDS
+        if before.get(name, "").isdecimal() and after.get(name, "").isdecimal()
+    }
 
 
 def _debts(status: Mapping[str, str]) -> dict[str, float]:

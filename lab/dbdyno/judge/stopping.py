@@ -88,16 +88,17 @@ def finished_trials(run: Run) -> tuple[list[MeasuredTrial], Experiment, list[Fin
     """
     experiment = scheduled(run)
     evidence = gather(run, experiment, _KNOWN.setdefault(run, Known()))
-    relevant = [*run.findings(), *_deciding_findings(evidence, experiment)]
+    relevant = [*run.findings(), *_deciding_findings(run, evidence, experiment)]
     return evidence.trials, experiment, with_overrides(relevant, experiment)
 
 
-def _deciding_findings(evidence: Evidence, experiment: Experiment) -> Iterator[Finding]:
+def _deciding_findings(run: Run, evidence: Evidence, experiment: Experiment) -> Iterator[Finding]:
     """The findings about records that can forbid a verdict."""
     yield from evidence.foreign.findings
     yield from findings.arithmetic(evidence.contradictions, evidence.trials)
     yield from few_rounds(evidence.trials, experiment)
     yield from reached_limit(evidence.trials, experiment)
+    with_loaded_rows = findings.variants_with_loaded_rows(experiment, run.findings())
     for workload in experiment.workloads:
         by_variant = {
             variant.name: [
@@ -107,7 +108,7 @@ def _deciding_findings(evidence: Evidence, experiment: Experiment) -> Iterator[F
             ]
             for variant in experiment.variants
         }
-        yield from findings.row_counts(by_variant, workload.title)
+        yield from findings.row_counts(by_variant, workload.title, with_loaded_rows)
 
 
 def progress(

@@ -49,6 +49,7 @@ from dbdyno.judge.headline import headline_rates
 from dbdyno.judge.highest import highest_throughput
 from dbdyno.judge.hosts import changed_hosts
 from dbdyno.judge.machine import machine
+from dbdyno.judge.open_transactions import open_transactions
 from dbdyno.judge.order_effect import order_effect, order_findings
 from dbdyno.judge.reached_limit import reached_limit
 from dbdyno.judge.resolution import below_resolution
@@ -183,6 +184,7 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
     yield from fleet(trials, evidence.engines)
     yield from machine(trials, evidence.states)
     yield from debts(trials, evidence.states, experiment)
+    yield from open_transactions(trials, evidence.states)
     yield from growth(trials, evidence.states, experiment)
     yield from cold_starts(trials, evidence.costs, run.schedule())
     yield from few_beyond(trials, experiment)
@@ -192,13 +194,14 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
     yield from load_generator.generator(by_variant)
     yield from load_generator.generator_warnings(evidence.warnings, trials)
     yield from findings.lost_connections(by_variant)
+    with_loaded_rows = findings.variants_with_loaded_rows(experiment, run.findings())
     for workload in experiment.workloads:
         of_workload = {
             variant: [trial for trial in of_variant if trial.workload == workload.title]
             for variant, of_variant in by_variant.items()
         }
         yield from findings.errors(of_workload, workload.title)
-        yield from findings.row_counts(of_workload, workload.title)
+        yield from findings.row_counts(of_workload, workload.title, with_loaded_rows)
         yield from background.findings(of_workload, workload.title)
     # Under a promise, rates that are too high are part of the design.
     if experiment.load.rate and not experiment.load.promise:

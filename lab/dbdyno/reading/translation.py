@@ -291,7 +291,7 @@ def _server(call: Call, notes: dict[str, None]) -> dict[str, Any]:
     if len(places) == HOSTS_MAX:
         notes[f"at most {HOSTS_MAX} hosts and ports of a call are in the file"] = None
     where = ",".join(places)
-    user, database = quote(values.get("user", "sbtest")), quote(values.get("db", "sbtest"))
+    user, database = (quote(values.get(key, "sbtest"), safe="") for key in ("user", "db"))
     scheme = "postgresql" if driver == "pgsql" else "mysql"
     socket = f"?socket={quote(values['socket'])}" if "socket" in values else ""
     server: dict[str, Any] = {"kind": "remote", "url": f"{scheme}://{user}@{where}/{database}{socket}"}

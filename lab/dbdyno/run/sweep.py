@@ -33,7 +33,7 @@ from dbdyno.store.workers import Step
 
 # A sweep does not compare variants, so the other checks of the design do not apply.
 _DESIGN_CODES = ("P07", "P08", "P11", "P20")
-_READY_CODES = ("P06", "P07", "P18", "P26")
+_READY_CODES = ("P06", "P07", "P18", "P26", "P27")
 _DATA_CODES = ("P02",)
 _LOADED_CODES = (*_DATA_CODES, "P08", "P09")
 _AFTER_CODES = ("P02", "P03")

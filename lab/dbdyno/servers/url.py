@@ -52,7 +52,7 @@ class Target:
         }
         query = f"?{urlencode(options, safe='/')}" if options else ""
         where = ",".join(f"{bracket_ipv6(host)}:{port}" for host, port in self.hosts_and_ports())
-        return f"{self.protocol}://{quote(self.user)}@{where}/{quote(self.database)}{query}"
+        return f"{self.protocol}://{quote(self.user, safe='')}@{where}/{quote(self.database, safe='')}{query}"
 
 
 def bracket_ipv6(host: str) -> str:

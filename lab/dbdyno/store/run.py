@@ -22,6 +22,7 @@ from typing import Any
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.promise import SHARES
 from dbdyno.experiment.schedule import Trial, schedule, trial_number
+from dbdyno.experiment.server_config import config_digests
 from dbdyno.experiment.variant import move_connection_settings
 from dbdyno.finding import FINDINGS, Finding, FreeForm
 from dbdyno.problem import ExitCode
@@ -451,10 +452,9 @@ def stored_experiment(resolved: Mapping[str, Any]) -> Experiment:
 def experiment_hash(stored: Any, experiment: Experiment) -> str:
     """SHA-256 of a stored experiment and its configuration files."""
     digest = hashlib.sha256(_canonical(stored))
-    for variant in experiment.variants:
-        if variant.server.config is not None:
-            with files.store_errors(variant.server.config):
-                digest.update(hashlib.sha256(variant.server.config.read_bytes()).digest())
+    for config in filter(None, (variant.server.config for variant in experiment.variants)):
+        with files.store_errors(config):
+            digest.update(config_digests(config))
     return digest.hexdigest()
 
 

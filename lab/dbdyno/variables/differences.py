@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
+from dbdyno.experiment.quantities import variable_name
 from dbdyno.finding import FreeForm
 from dbdyno.server_record import ServerRecord
 from dbdyno.variables import versions
@@ -122,6 +123,8 @@ def _pair(base: ServerRecord, other: ServerRecord, *, is_changed: bool) -> Itera
     """The differing rows of two servers."""
     declared = _declared(base) | _declared(other)
     is_changed |= _software(base) != _software(other)
+    # TLS needs options that dbdyno sets on one of the servers.
+    is_changed |= _set_by_dbdyno(base) != _set_by_dbdyno(other)
     rows = list(_rows(base, other))
     declares_difference = any(not declared.isdisjoint(row.names) for row in rows)
     for row in rows:
@@ -129,7 +132,7 @@ def _pair(base: ServerRecord, other: ServerRecord, *, is_changed: bool) -> Itera
 
 
 def _rows(base: ServerRecord, other: ServerRecord) -> Iterator[_Row]:
-    one, two = base.get("variables", {}), other.get("variables", {})
+    one, two = _without_suffix(base), _without_suffix(other)
     differing = {name for name in one.keys() | two.keys() if one.get(name) != two.get(name)}
     product = base.get("product", "")
     renamings = versions.renamings(product) if product == other.get("product") else ()
@@ -157,6 +160,14 @@ def _rows(base: ServerRecord, other: ServerRecord) -> Iterator[_Row]:
                 yield _Row((name,), flag)
 
 
+def _without_suffix(server: ServerRecord) -> dict[str, str]:
+    """The variables, with the version that does not depend on the logs that are on."""
+    variables = dict(server.get("variables", {}))
+    if "version" in variables:
+        variables["version"] = versions.without_log_suffix(variables["version"])
+    return variables
+
+
 def _kind(row: _Row, base: ServerRecord, other: ServerRecord, has_cause: bool) -> Kind:
     """`has_cause`: the versions or declared settings differ, from which a server computes other values."""
     servers = (base, other)
@@ -165,7 +176,7 @@ def _kind(row: _Row, base: ServerRecord, other: ServerRecord, has_cause: bool) -
             row.flag in _flags(text)
             for server in servers
             for name, text in server.get("declared", {}).items()
-            if _normalized(name) in row.names
+            if variable_name(name) in row.names
         )
         if not row.flag or in_text:
             return "declared"
@@ -238,15 +249,11 @@ def _software(server: ServerRecord) -> tuple[str, tuple[int, ...]]:
 
 
 def _declared(server: ServerRecord) -> frozenset[str]:
-    return frozenset(map(_normalized, server.get("declared", {})))
+    """The declared variables by all of their names."""
+    names = frozenset(map(variable_name, server.get("declared", {})))
+    others = versions.aliases(server.get("product", ""))
+    return names.union(*(others.get(name, ()) for name in names))
 
 
 def _set_by_dbdyno(server: ServerRecord) -> frozenset[str]:
     return frozenset(server.get("set_by_dbdyno", {}))
-
-
-def _normalized(key: str) -> str:
-    """The name in lower case with underscores. The experiment file may have it with dashes and in
-    any case.
-    """
-    return key.lower().replace("-", "_")

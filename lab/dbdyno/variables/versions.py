@@ -25,6 +25,11 @@ def version_key(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in match[0].split(".")) if match else ()
 
 
+def without_log_suffix(version: str) -> str:
+    """A version of MariaDB or MySQL without `-log`, which says that a log is on."""
+    return version.removesuffix("-log")
+
+
 @cache
 def _defaults(product: str) -> Mapping[tuple[str, str], Mapping[str, Any]]:
     """Variable and flag (or "") -> its entry in defaults.toml."""
@@ -83,6 +88,20 @@ class Renaming:
             unit = number(f"1{self.change['unit']}") if "unit" in self.change else None
             return target is not None and float(target) == scaled * float(unit or 1)
         return False
+
+
+@cache
+def aliases(product: str) -> Mapping[str, frozenset[str]]:
+    """Variable -> the other names of the same variable, in versions that have all of them."""
+    pairs = [
+        (one.old[0], one.new[0])
+        for one in renamings(product)
+        if one.change.get("alias") and one.change["conversion"] == "same"
+    ]
+    names: dict[str, frozenset[str]] = {}
+    for pair in (*pairs, *(two[::-1] for two in pairs)):
+        names[pair[0]] = names.get(pair[0], frozenset()) | {pair[1]}
+    return names
 
 
 def renamings(product: str) -> Iterator[Renaming]:

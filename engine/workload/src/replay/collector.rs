@@ -20,6 +20,9 @@ const KINDS_MAX: usize = 200;
 /// Maximum characters of the text that describes a kind.
 const KIND_TEXT_CHARS_MAX: usize = 1000;
 
+/// Why a statement is skipped if the log does not name its database, and `replay.database` selects one.
+const UNKNOWN_DATABASE: &str = "in an unknown database";
+
 /// One recorded connection.
 #[derive(Debug, Default)]
 struct Session {
@@ -106,12 +109,8 @@ impl<'a> TransactionCollector<'a> {
             session.database = Some(name.to_owned());
             return;
         }
-        if let Some(selected) = self.database
-            && session.database.as_deref().is_some_and(|name| name != selected)
-        {
-            let name = session.database.clone().unwrap_or_default();
-            *self.databases.entry(name).or_default() += 1;
-            return self.skip("in other databases".into());
+        if let Some(reason) = self.outside_selection(session) {
+            return self.skip(reason.into());
         }
         if sql.contains('\u{fffd}') {
             return self.skip("not in UTF-8".into());
@@ -151,6 +150,20 @@ impl<'a> TransactionCollector<'a> {
                     None => self.add_single(number),
                 }
             }
+        }
+    }
+
+    /// Why `replay.database` does not select the statements of a session; `None` if it does.
+    fn outside_selection(&mut self, session: &Session) -> Option<&'static str> {
+        let selected = self.database?;
+        match session.database.as_deref() {
+            Some(name) if name == selected => None,
+            Some(name) => {
+                *self.databases.entry(name.to_owned()).or_default() += 1;
+                Some("in other databases")
+            }
+            // It may belong to another application.
+            None => Some(UNKNOWN_DATABASE),
         }
     }
 
@@ -234,15 +247,17 @@ impl<'a> TransactionCollector<'a> {
 
     fn describe_empty_log(&self) -> String {
         let skipped: Vec<String> = self.skipped.iter().map(|(why, count)| format!("{count} {why}")).collect();
-        match (self.databases.is_empty(), skipped.is_empty()) {
-            (false, _) => {
-                let names: Vec<&str> = self.databases.keys().map(String::as_str).collect();
-                format!(
-                    "contains no statement of the database {}, which replay.database selects; its databases are {}",
-                    self.database.unwrap_or_default(),
-                    names.join(", ")
-                )
-            }
+        let unknown = self.skipped.get(UNKNOWN_DATABASE);
+        let names: Vec<&str> = self.databases.keys().map(String::as_str).collect();
+        let others = match (unknown, names.is_empty()) {
+            (Some(count), true) => format!("{count} statements are {UNKNOWN_DATABASE}"),
+            _ => format!("its databases are {}", names.join(", ")),
+        };
+        match (names.is_empty() && unknown.is_none(), skipped.is_empty()) {
+            (false, _) => format!(
+                "contains no statement of the database {}, which replay.database selects; {others}",
+                self.database.unwrap_or_default(),
+            ),
             (true, false) => {
                 format!("contains no statement that reads or writes data; skipped: {}", skipped.join(", "))
             }

@@ -89,6 +89,9 @@ pub(super) fn read_text(input: impl BufRead, on_entry: &mut impl FnMut(LogEntry<
     Ok(())
 }
 
+/// Names of the database in prefixes.
+const DATABASE_FIELDS: [&str; 4] = ["db", "database", "dbname", "d"];
+
 /// Process id, severity and message, if a message begins on this line.
 fn parse_header(line: &str) -> Option<(u64, &str, &str)> {
     if !line.starts_with(|first: char| first.is_ascii_digit()) {
@@ -104,11 +107,21 @@ fn parse_header(line: &str) -> Option<(u64, &str, &str)> {
     Some((rest[..digits].parse().ok()?, severity, message))
 }
 
-/// The database in a prefix with `%u@%d`, as in Debian.
+/// The database in a prefix with `db=%d`, as pgBadger's manual has it, or with `%u@%d`, as in Debian.
 fn parse_database(line: &str) -> Option<&str> {
     let (prefix, _) = line.split_once(" LOG:  ")?;
-    let (_, name) = prefix.rsplit(' ').next()?.split_once('@')?;
-    (!name.is_empty() && name != "[unknown]").then_some(name)
+    let (_, name) = named_database(prefix).or_else(|| prefix.rsplit(' ').next()?.split_once('@'))?;
+    let is_known = !name.is_empty() && name != "[unknown]";
+    is_known.then(|| name.trim_end_matches(']'))
+}
+
+/// The name and the value of the first `db=value` in a prefix.
+fn named_database(prefix: &str) -> Option<(&str, &str)> {
+    let fields = prefix.split([' ', '\t', ',', ';', '|', '(', ')']);
+    fields.filter_map(|field| field.split_once('=')).find(|(name, _)| {
+        let name = name.trim_start_matches('[');
+        DATABASE_FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known))
+    })
 }
 
 /// Passes the log action that a message describes to `on_entry`, if there is one.

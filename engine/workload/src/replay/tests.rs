@@ -75,6 +75,58 @@ fn only_statements_of_the_selected_database_are_replayed() {
 }
 
 #[test]
+fn statements_whose_database_is_unknown_are_not_replayed() {
+    let mut only = replay("general-log");
+    only.database = Some("shop".into());
+    let text = "/usr/sbin/mysqld, Version: 9.7.0 (MySQL Community Server - GPL). started with:
+Tcp port: 3306  Unix socket: /tmp/mysql.sock
+Time                 Id Command    Argument
+2026-11-21T09:05:01.123456Z\t    7 Query\tDELETE FROM customers
+2026-11-21T09:05:01.123456Z\t    8 Connect\troot@localhost on  using Socket
+2026-11-21T09:05:01.123456Z\t    8 Query\tDELETE FROM invoices
+2026-11-21T09:05:01.123456Z\t    8 Init DB\tshop
+2026-11-21T09:05:01.123456Z\t    8 Query\tSELECT 1
+";
+    let recording = read(&only, TransactionOrder::InOrder, Quoting::Mysql, text.as_bytes()).unwrap();
+    assert_eq!((recording.transactions.len(), recording.skipped["in an unknown database"]), (1, 2));
+    let (text, _) = text.split_once("2026-11-21T09:05:01.123456Z\t    8 Init").unwrap();
+    assert_eq!(
+        read(&only, TransactionOrder::InOrder, Quoting::Mysql, text.as_bytes()).unwrap_err(),
+        "contains no statement of the database shop, which replay.database selects; 2 statements are in an unknown \
+         database"
+    );
+    // Without a selection all of them are replayed.
+    only.database = None;
+    let all = read(&only, TransactionOrder::InOrder, Quoting::Mysql, text.as_bytes()).unwrap();
+    assert_eq!(all.transactions.len(), 2);
+}
+
+#[test]
+fn the_database_is_read_from_the_fields_of_a_prefix() {
+    let mut only = replay("postgresql-log");
+    only.database = Some("shop".into());
+    let prefixes = [
+        // Left out: databases of other applications, and no database.
+        "2026-01-05 10:00:00 UTC [1]: user=a@corp,db=crm,app=db=shop,client=10.0.0.5 ",
+        "2026-01-05 10:00:00.123 UTC [2] [database=crm user=shop] ",
+        "2026-01-05 10:00:00 UTC [3] a@crm ",
+        "2026-01-05 10:00:00 UTC [4] ",
+        "2026-01-05 10:00:00 UTC [5]: user=[unknown],db=[unknown],app=x ",
+        // Replayed.
+        "2026-01-05 10:00:00 UTC [6]: user=a@corp,db=shop,app=db=crm,client=10.0.0.5 ",
+        "2026-01-05 10:00:00 UTC [7] (dbname=shop;user=crm) ",
+        "2026-01-05 10:00:00 UTC [8] crm@shop ",
+    ];
+    let text: String = prefixes.iter().map(|prefix| format!("{prefix}LOG:  statement: SELECT 1\n")).collect();
+    let recording = read(&only, TransactionOrder::InOrder, Quoting::Postgresql, text.as_bytes()).unwrap();
+    assert_eq!(recording.transactions.len(), 3);
+    assert_eq!(
+        (recording.skipped["in other databases"], recording.skipped["in an unknown database"]),
+        (3, 2)
+    );
+}
+
+#[test]
 fn mysql_general_logs_are_read() {
     let text = "/usr/sbin/mysqld, Version: 9.7.0 (MySQL Community Server - GPL). started with:
 Tcp port: 3306  Unix socket: /tmp/mysql.sock

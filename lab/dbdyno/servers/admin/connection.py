@@ -218,6 +218,17 @@ class AdminConnection(ABC):
         """The rows of a statement with two columns, as text. Raises ServerProblem."""
         return dict(rows(self.query, sql, text, text_or_empty))
 
+    def use_default_autocommit(self) -> None:  # noqa: B027 — only MySQL's protocol has this setting.
+        """Let the open connection commit as other clients' connections do."""
+
+    def commits_itself(self) -> bool:
+        """Whether the server commits each statement of the open connection outside transactions."""
+        return True
+
+    @abstractmethod
+    def has_open_transaction(self) -> bool:
+        """Whether the open connection is in a transaction after its last statement."""
+
     def close(self) -> None:
         """Disconnect; idempotent."""
         connection, self._connection = self._connection, None

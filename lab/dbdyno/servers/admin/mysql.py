@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import pymysql
+from pymysql.constants import SERVER_STATUS
 
 from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.servers.admin.connection import AdminConnection
@@ -37,6 +38,25 @@ class MySQLAdmin(AdminConnection):
         with self._connection.cursor() as cursor:
             cursor.execute(sql)
             return list(cursor.fetchall())
+
+    def use_default_autocommit(self) -> None:
+        """See `AdminConnection`."""
+        if not self._connection.began_with_autocommit:
+            self.query("SET SESSION autocommit = 0")
+
+    def commits_itself(self) -> bool:
+        """See `AdminConnection`."""
+        self._read_status()
+        return bool(self._connection.get_autocommit())
+
+    def has_open_transaction(self) -> bool:
+        """See `AdminConnection`."""
+        self._read_status()
+        return bool(self._connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
+
+    def _read_status(self) -> None:
+        # PyMySQL takes the state from answers without rows.
+        self.query("DO 0")
 
     def _has_unread_answer(self) -> bool:
         return bool(self._connection.has_unread_answer())

@@ -96,6 +96,12 @@ class PostgreSQLAdmin(AdminConnection):
             cursor.execute(sql)
             return list(cursor.fetchall()) if cursor.description is not None else []
 
+    def has_open_transaction(self) -> bool:
+        """See `AdminConnection`."""
+        if self._connection is None:
+            return False
+        return bool(self._connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE)
+
     def server_version(self) -> str:
         """See `AdminConnection`."""
         connection = self._connection

@@ -43,12 +43,16 @@ class SecureConnection(Connection):  # type: ignore[misc]
     _is_in_packet = False
     # Whether the last packet described a column; others, or an end marker, follow it at once.
     _follows_definition = False
+    # Whether the server committed each statement before dbdyno chose that.
+    began_with_autocommit = True
     # When the answers in progress must have ended; None for no limit.
     _deadline: float | None = None
 
     def __init__(self, connect: ConnectionSettings, **options: Any) -> None:
         self._settings = connect
         self._logging_in = False
+        # PyMySQL would encode it in Latin-1, which no other client does.
+        options["password"] = str(options.get("password") or "").encode(errors="surrogateescape")
         if connect.server_public_key is not None:
             options["server_public_key"] = connect.server_public_key.read_bytes()
         if connect.tls == "disabled" or (connect.tls == "preferred" and options.get("unix_socket")):
@@ -56,6 +60,11 @@ class SecureConnection(Connection):  # type: ignore[misc]
         elif connect.tls != "preferred":
             options["ssl"] = tls_context(connect)
         super().__init__(**options)
+
+    def autocommit(self, value: bool) -> None:
+        """Choose whether the server commits each statement."""
+        self.began_with_autocommit = self.get_autocommit()
+        super().autocommit(value)
 
     def limit_answers(self, seconds: float | None) -> None:
         """Limit the time for the answers to the following statements; None for no limit."""

@@ -21,6 +21,7 @@ import psutil
 
 from dbdyno.experiment.cpus import format_cpus
 from dbdyno.experiment.model import Variant
+from dbdyno.experiment.quantities import as_text
 from dbdyno.servers import certificate, owned_folder, ports
 from dbdyno.servers.admin.answers import shorten_statement
 from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure
@@ -37,6 +38,7 @@ from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.sources.installed import programs_folder
 from dbdyno.servers.usage import Usage, host
 from dbdyno.servers.workspace import Workspace, socket_directory
+from dbdyno.variables.options import variable_of
 from dbdyno.waiting import waiting_for
 
 # Name of the load's account and schema. Every server object generates a new password.
@@ -393,13 +395,17 @@ class LocalServer(PrivateServer):
         `arguments` that are also server variables. Other options, such as plug-ins to load, are left out.
         """
         variables = self.variables()
-        options = self._declared.options()
-        effective = {name: value for name, value in options.items() if value and name in variables}
+        declared = dict(self._declared.variables)
+        for option, value in self._declared.options().items():
+            resolved = variable_of(option, value, variables, self._product.name)
+            if resolved is not None:
+                declared.pop(option, None)
+                declared[resolved[0]] = as_text(resolved[1])
         return Description(
             product=self._product.name,
             version=self._product.server_version(variables),
             identity={**self._identity(), **self._product.identity(self._running_admin(), variables)},
-            declared={**effective, **self._declared.variables},
+            declared=declared,
             set_by_dbdyno=self._dbdyno_options(),
             variables=variables,
             units=self._product.units(self._running_admin()),
@@ -472,12 +478,12 @@ class LocalServer(PrivateServer):
             return file.read().decode(errors="replace")
 
     def _diagnose(self, status: int) -> ServerProblem:
-        log = self._log()
+        log, options = self._log(), self._declared.options()
         failure = Failure(
             log,
             status,
             self._place,
-            self._declared.options(),
+            {name: value for name, value in options.items() if name not in self._declared.loose},
             self._binaries,
             self._product.title,
             self._product.error_lines(log),

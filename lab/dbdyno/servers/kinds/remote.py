@@ -32,6 +32,7 @@ from dbdyno.servers.server import (
 from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.url import Target, parse_url
 from dbdyno.servers.workspace import Workspace
+from dbdyno.variables.versions import without_log_suffix
 
 _Fact = TypeVar("_Fact")
 
@@ -232,7 +233,7 @@ class RemoteServer(Server):
         self.status()
         return Description(
             product=product.name,
-            version=product.server_version(variables) or self._admin.server_version(),
+            version=product.server_version(variables) or without_log_suffix(self._admin.server_version()),
             identity={**identity, "url": str(self._target)},
             declared={normalize_name(name): str(value) for name, value in self._spec.variables.items()},
             set_by_dbdyno={},

@@ -11,9 +11,10 @@ The last part (data directory, socket, port, ...) keeps the server private. Synt
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from dbdyno.servers.server import ServerProblem
+from dbdyno.variables.options import is_loose
 
 Value = str | int | float | bool
 
@@ -89,7 +90,16 @@ def file_options(text: str) -> dict[str, str]:
     """The options in the server's groups of an option file, by normalized name; an option without a value
     gives "".
     """
-    options: dict[str, str] = {}
+    return {normalize_name(name): value for name, value in _option_lines(text)}
+
+
+def loose_options(text: str) -> Iterator[str]:
+    """The options of an option file that the server ignores if it does not know them, as written."""
+    return (name for name, _ in _option_lines(text) if is_loose(name))
+
+
+def _option_lines(text: str) -> Iterator[tuple[str, str]]:
+    """The names, as written, and the values in the server's groups of an option file."""
     group = ""
     for raw in text.splitlines():
         line = raw.strip()
@@ -99,8 +109,7 @@ def file_options(text: str) -> dict[str, str]:
             group = line[1:-1].strip().lower()
         elif SERVER_GROUPS.match(group):
             name, _, value = line.partition("=")
-            options[normalize_name(name)] = _without_comment(value.strip())
-    return options
+            yield _without_comment(name.strip()), _without_comment(value.strip())
 
 
 def argument_options(arguments: Iterable[str]) -> dict[str, str]:

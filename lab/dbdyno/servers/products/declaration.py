@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from dbdyno.experiment.model import Variant
+from dbdyno.experiment.server_config import ServerConfig, read_server_config
 from dbdyno.servers.products import configuration
 from dbdyno.servers.products.mariadb import MariaDB
 from dbdyno.servers.products.mysql import MySQL
 from dbdyno.servers.products.postgresql import PostgreSQL
 from dbdyno.servers.products.product import Product
 from dbdyno.servers.server import ServerProblem, combine_problems
+from dbdyno.variables.options import is_loose
 
 # The products that dbdyno can run, by name.
 PRODUCTS: Mapping[str, Product] = {product.name: product for product in (MariaDB(), MySQL(), PostgreSQL())}
@@ -22,13 +25,17 @@ class Declaration:
     """The declared settings of a variant.
 
     `variables` have normalized names and values in the server's syntax; `config` is the text of the user's
-    file.
+    file and of the files that it includes.
     """
 
     product: Product
     variables: Mapping[str, str]
     config: str
     arguments: tuple[str, ...]
+    # The files that the user's file includes.
+    included: tuple[Path, ...] = ()
+    # The options that the server ignores if it does not know them (`loose-`), by normalized name.
+    loose: frozenset[str] = frozenset()
 
     def options(self) -> dict[str, str]:
         """Every declared option with its value, by normalized name. If an option occurs more than once, the
@@ -43,7 +50,10 @@ class Declaration:
 
     def file_variables(self) -> dict[str, str]:
         """The declared variables that dbdyno writes into the generated configuration."""
-        return dict(self.product.file_variables(self.variables))
+        return {
+            f"loose_{name}" if name in self.loose else name: value
+            for name, value in self.product.file_variables(self.variables).items()
+        }
 
     def init_options(self) -> dict[str, str]:
         """The declared options that determine the file format."""
@@ -70,13 +80,17 @@ def read_declaration(variant: Variant) -> Declaration:
             )
         elif reason := product.reserved_options.get(name):
             problems.append(ServerProblem(f"arguments must not contain {argument!r}: {reason}", "remove it"))
-    config = ""
+    config = ServerConfig("")
     if spec.config is not None:
         try:
-            config = spec.config.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not text"
-            problems.append(ServerProblem(f"config is {str(spec.config)!r}, which cannot be read: {why}"))
+            config = read_server_config(spec.config)
+        except OSError as error:
+            includes = f"; it includes {error.filename!r}" if error.filename != str(spec.config) else ""
+            problems.append(
+                ServerProblem(
+                    f"config is {str(spec.config)!r}{includes}, which cannot be read: {error.strerror}"
+                )
+            )
     variables: dict[str, str] = {}
     for name, value in spec.variables.items():
         try:
@@ -88,4 +102,13 @@ def read_declaration(variant: Variant) -> Declaration:
         problems.append(ServerProblem(f"variables.port is {port!r}; a port is a number from 1 to 65535"))
     if problems:
         raise combine_problems(problems, f"variant {variant.name!r}")
-    return Declaration(product, variables, config, spec.arguments)
+    arguments = (argument.partition("=")[0] for argument in spec.arguments)
+    loose = [*filter(is_loose, (*spec.variables, *arguments)), *product.loose_options(config.text)]
+    return Declaration(
+        product,
+        variables,
+        config.text,
+        spec.arguments,
+        config.included,
+        frozenset(map(configuration.normalize_name, loose)),
+    )

@@ -16,6 +16,7 @@ _CONSEQUENCES = re.compile(
     # MySQL: Aborting, built-in plug-ins, data dictionary, storage engine, end of InnoDB's start.
     r"\[ERROR\] \[MY-(?:010119|010168|010746|010020|010334|012930)\]"
 )
+_UNKNOWN = re.compile(r"unknown (?:variable|option) '(?P<name>[^']*)'")
 # Time stamps of MariaDB and of MySQL, with the thread number.
 _STAMP = re.compile(r"^[0-9-]+(?:\s+[0-9:]+|T[0-9:.]+Z?)\s+[0-9]+\s+")
 
@@ -33,12 +34,21 @@ def plugin_errors(log: str) -> str:
     return "; ".join(line for line in error_lines(log) if any(phrase in line for phrase in phrases))
 
 
-def _unknown_option(match: re.Match[str], failure: Failure) -> ServerProblem:
+def _unknown_option(_: re.Match[str], failure: Failure) -> ServerProblem:
     """Reports every declared name that this server does not know, not just the first."""
     known = known_options(failure)
-    first = normalize_name(match["name"].partition("=")[0])
-    others = (name for name in failure.declared if known and name != first and name not in known)
-    return diagnose.unknown_names([first, *others], known, failure)
+    # MariaDB names all of them, MySQL the first; names of `loose-` options have warnings.
+    named = (one for line in error_lines(failure.log) for one in _UNKNOWN.finditer(line))
+    names = [normalize_name(one["name"].partition("=")[0]) for one in named]
+    if failure.title != "MariaDB" and known:
+        names += (name for name in failure.declared if not _is_known(name, known))
+    return diagnose.unknown_names(list(dict.fromkeys(names)), known, failure)
+
+
+def _is_known(name: str, known: frozenset[str]) -> bool:
+    """Whether the server knows an option, or the one that it switches (`skip-`) or limits (`maximum-`)."""
+    switched = re.sub(r"^(?:skip|disable|enable|maximum)_", "", name)
+    return not known.isdisjoint({name, switched, f"skip_{switched}"})
 
 
 def known_options(failure: Failure) -> frozenset[str]:
@@ -63,7 +73,7 @@ def _out_of_memory(match: re.Match[str], failure: Failure) -> ServerProblem:
 
 
 PATTERNS: Patterns = (
-    (re.compile(r"unknown (?:variable|option) '(?P<name>[^']*)'"), _unknown_option),
+    (re.compile(rf"^(?=.*(?:ERROR|FATAL)).*{_UNKNOWN.pattern}", re.MULTILINE), _unknown_option),
     (
         re.compile(r"ambiguous option '(?P<name>[^'=]*)[^']*' \((?P<candidates>[^)]*)\)"),
         diagnose.explanation(

@@ -34,6 +34,8 @@ class MySQL(MySQLFamily):
     reserved_options: ClassVar[Mapping[str, str]] = {
         **MySQLFamily.reserved_options,
         "admin_address": "dbdyno administers a private server through its unix socket",
+        "mysqlx": "the load does not use the X protocol",
+        "secure_file_priv": "dbdyno chooses the folders of a private server",
         "initialize": "dbdyno creates the data directory itself",
         "initialize_insecure": "dbdyno creates the data directory itself",
     }

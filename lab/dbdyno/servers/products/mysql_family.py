@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from dbdyno.servers.admin.mysql import MySQLAdmin, connector
 from dbdyno.servers.products import configuration, error_log
 from dbdyno.servers.products.product import Binaries, ConfigOptions, Place, Product
 from dbdyno.servers.server import Address
+from dbdyno.variables.versions import without_log_suffix
 
 PRIVATE = "dbdyno gives every private server its own"
 
@@ -42,6 +43,14 @@ class MySQLFamily(Product):
     version_arguments = ("--no-defaults", "--version")
     patterns = error_log.PATTERNS
     error_lines = staticmethod(error_log.error_lines)
+
+    def loose_options(self, text: str) -> Iterable[str]:
+        """See `Product`; by their beginning."""
+        return configuration.loose_options(text)
+
+    def server_version(self, variables: Mapping[str, str]) -> str:
+        """See `Product`; without the suffix that says that a log is on."""
+        return without_log_suffix(super().server_version(variables))
 
     def dbdyno_options(self, open_files: int) -> Mapping[str, str]:
         """Enough connections and prepared statements for any load, within the limit of open files."""

@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -201,6 +201,10 @@ class Product(ABC):
     def file_options(self, text: str) -> dict[str, str]:
         """The options of the user's configuration file, by normalized name."""
         return configuration.file_options(text)
+
+    def loose_options(self, text: str) -> Iterable[str]:  # noqa: ARG002 — PostgreSQL has none.
+        """The options of that file that the server ignores if it does not know them, as written."""
+        return ()
 
     def file_variables(self, options: Mapping[str, str]) -> Mapping[str, str]:
         """The declared variables that go into the generated file."""
