@@ -74,8 +74,8 @@ def test_the_line_names_the_loads_of_both_and_their_ratio() -> None:
 def test_several_comparisons_share_the_confidence_and_looks_widen_the_interval() -> None:
     of = experiment(variants=3, loads=3, blocks=10)
     world = {**PEAKS, "c": PEAKS["b"]}
-    once = of_last(of, simulated(of, world))
-    looked = of_last(again := stopping(of, max_blocks=10), simulated(again, world))
+    trials = simulated(of, world)
+    once, looked = of_last(of, trials), of_last(stopping(of, max_blocks=10), trials)
     assert once is not None
     assert looked is not None
     assert once.confidence == looked.confidence == 0.975

@@ -579,11 +579,11 @@ def test_a_saturated_and_late_generator_is_reported_with_the_engines_warnings(tm
     ]
     assert "up to 93 % of a CPU" in busy["text"]
     assert refused["text"] == (
-        "the load generator warned (batch-refused) in 8 trials, for example in trial 0001: "
+        "the load generator warned (batch-refused) in 8 trials, for example in trial 0002: "
         "the system refuses SCHED_BATCH"
     )
     assert late["text"] == (
-        "the load generator woke up late in 8 trials, for example in trial 0001: 1 % of its wake-ups came "
+        "the load generator woke up late in 8 trials, for example in trial 0002: 1 % of its wake-ups came "
         "more than 2.3 ms late (limit 1 ms)"
     )
     assert late["fix"].startswith("Keep a CPU free for the load generator")

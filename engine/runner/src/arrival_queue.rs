@@ -20,7 +20,7 @@ use dbdyno_load::timeline::Timeline;
 use dbdyno_metrics::{ClosedSpans, Recorder};
 
 use crate::RunSpec;
-use crate::worker_context::share;
+use crate::share::share;
 
 /// The queue of one engine. Its recorder counts the events that wait or are dropped; the recorders of the workers count
 /// the others.

@@ -25,9 +25,10 @@ use crate::merge::{MergedSpan, SpanMerger};
 use crate::missing_workers::substitute_spans;
 use crate::prewarm::prewarm;
 use crate::server_limits::OpenCounts;
+use crate::share::share;
 use crate::slices::{self, Slices};
 use crate::worker::Worker;
-use crate::worker_context::{WorkerContext, share};
+use crate::worker_context::WorkerContext;
 use crate::{RunEnd, RunSpec, Sink};
 
 /// A stop takes effect this much later than the request, so that no worker has closed a span that ends after the

@@ -17,6 +17,7 @@
 //! - [`run()`], `coordinator`, `control`, `merge`, `generator`, `missing_workers`: the coordinator and its messages.
 //! - [`external`]: for programs that provide their own users, such as Lua scripts.
 //! - `finish`: the end of the run, which all workers share. `arrival_queue`: the queue of a rate, which they share too.
+//!   `share`: how they divide connections and limits.
 //! - `worker`, `worker_context`, `worker_state`, `schedule`, `wake_queue`, `user`, `session`, `backoff`, `answer_waits`,
 //!   `lost_connections`, `usage`: one worker thread.
 //! - `slices`: the commands and records of a load in slices.
@@ -56,6 +57,7 @@ mod schedule;
 mod secrets;
 mod server_limits;
 mod session;
+mod share;
 mod sink;
 mod slices;
 mod timer;

@@ -14,8 +14,8 @@ use dbdyno_schema::record::{
 use crate::RunEnd;
 use crate::abort::AbortCheck;
 use crate::generator::GeneratorTotals;
+use crate::share::share;
 use crate::usage::GeneratorUsage;
-use crate::worker_context::share;
 
 /// Adds up the spans of all workers and of the arrival queue. A span is complete when all of them have closed it.
 pub(crate) struct SpanMerger {

@@ -28,7 +28,7 @@ use crate::wake_queue::WakeQueue;
 
 mod due;
 #[cfg(test)]
-mod simulation;
+mod tests;
 
 /// How often to look at a queue with a limit if no user takes an event.
 const QUEUE_CHECK_PAUSE: Nanos = 100_000_000;
