@@ -39,8 +39,8 @@ def test_the_last_line_is_the_verdict_of_the_file_and_of_the_report(done: tuple[
     sentence = comparison["curve"]["sentence"]
     assert answer.stdout.splitlines()[-1] == sentence
     statement = sentence.removesuffix(caveats_text(comparison["curve"].get("caveats", [])))
-    page = (run.path / "report.html").read_text()
-    assert all(html.escape(text) in page for text in (statement, *comparison["curve"].get("caveats", [])))
+    page = html.unescape((run.path / "report.html").read_text())
+    assert all(text in page for text in (statement, *comparison["curve"].get("caveats", [])))
     assert comparison["curve"]["verdict"] == "too-few-blocks"
     assert [point["at"] for point in comparison["points"]] == [{"connections": 1}, {"connections": 4}]
     assert all(point["blocks"] == 2 and point["effect_percent"] is not None for point in comparison["points"])
