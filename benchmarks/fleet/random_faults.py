@@ -50,10 +50,10 @@ LOADS = {
     "closed": "connections = [3, 6, 9, 12]",
     "open": "connections = [12]\nrate = [100, 200, 300, 400]",
 }
-# Reasons of attempts that failed because of a fault, as the user sees them. Servers that hang, or a network
-# that loses packets, may leave a measurement of 1 s without a transaction.
+# Reasons of attempts that failed because of a fault, as the user sees them.
+_REASONS = re.compile(r"was lost: |were not placed|interrupted|process was stopped")
+# Servers that hang, or a network that loses packets, may leave a measurement of 1 s without a transaction.
 _NO_TRANSACTION = "no transaction ended in the measurement"
-_REASONS = re.compile(rf"was lost: |were not placed|interrupted|process was stopped|{_NO_TRANSACTION}")
 
 
 @dataclass(frozen=True)
@@ -309,7 +309,7 @@ def _judge(result: CaseResult, kinds: list[Kind], *, was_quiet: bool) -> list[st
     is_fatal = any(kind.is_fatal for kind in kinds)
     is_slow = any(kind.is_slow for kind in kinds)
     is_starved = is_slow and result.reason == _NO_TRANSACTION
-    if result.reason and not (is_starved or _REASONS.search(result.reason.replace(_NO_TRANSACTION, ""))):
+    if result.reason and not (is_starved or _REASONS.search(result.reason)):
         problems.append(f"it failed for another reason: {result.reason}")
     if result.reason and not is_starved and was_quiet and all(kind.is_harmless for kind in kinds):
         problems.append(f"it was given up without a reason: {result.reason}")
@@ -373,6 +373,6 @@ def _check(scene: Scene, results: Results) -> None:
     done = [trial for trial in trials if trial.is_done]
     problems = [problem for trial in done for problem in check_sum(trial)]
     lost = [*earlier_attempts(run), *(trial for trial in trials if not trial.is_done)]
-    reasons = {str(trial.meta.get("reason")) for trial in lost}
+    reasons = {str(trial.meta.get("reason")) for trial in lost} - {_NO_TRANSACTION}
     problems += [f"an attempt failed: {reason}" for reason in reasons if not _REASONS.search(reason)]
     results.add_comparison(len(done), len(lost), problems)

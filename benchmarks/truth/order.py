@@ -95,7 +95,7 @@ def cells() -> Iterator[Cell]:
 
 
 @lru_cache(maxsize=64)
-def scheduled(variants: int, workload: int, blocks: int, stops: bool, count: int) -> NDArray[np.intp]:
+def dbdyno_orders(variants: int, workload: int, blocks: int, stops: bool, count: int) -> NDArray[np.intp]:
     """Positions of the variants (experiment, block, variant) in dbdyno's orders."""
     names = [str(number) for number in range(variants)]
     orders = [
@@ -105,7 +105,7 @@ def scheduled(variants: int, workload: int, blocks: int, stops: bool, count: int
     return np.argsort(np.array(orders, dtype=np.intp), axis=2)
 
 
-def in_pairs(variants: int, workload: int, blocks: int, stops: bool, count: int) -> NDArray[np.intp]:
+def pair_orders(variants: int, workload: int, blocks: int, stops: bool, count: int) -> NDArray[np.intp]:
     """Positions in random pairs of blocks AB BA, and in Latin squares one after the other, for comparison."""
     random = np.random.default_rng([variants, workload, blocks, stops])
     squares = math.ceil(blocks / variants)
@@ -161,7 +161,7 @@ def main() -> int:
     parser.add_argument("--worst", type=int, default=15, help="number of cells that are listed")
     options = parser.parse_args()
     grid = list(cells())
-    for name, orders in (("dbdyno's order", scheduled), ("pairs AB BA", in_pairs)):
+    for name, orders in (("dbdyno's order", dbdyno_orders), ("pairs AB BA", pair_orders)):
         shares = [
             false_words(cell, simulate(cell, options.experiments, orders, number))
             for number, cell in enumerate(grid)

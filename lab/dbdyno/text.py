@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from string import Formatter
 from typing import Annotated, Any
@@ -77,6 +77,14 @@ def join(separator: str, parts: Iterable[str]) -> Text:
     listed = list(parts)
     pattern = separator.replace("{", "{{").replace("}", "}}").join(f"{{p{i}}}" for i in range(len(listed)))
     return _known(Text(separator.join(listed), pattern, {f"p{i}": part for i, part in enumerate(listed)}))
+
+
+def join_some(parts: Sequence[str], limit: int) -> Text:
+    """The first parts, and how many more there are: a, b and 3 more."""
+    shown = join(", ", parts[:limit])
+    if len(parts) <= limit:
+        return shown
+    return compose("{shown} and {number} more", shown=shown, number=len(parts) - limit)
 
 
 def recall(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.experiment.quantities import variable_name
 from dbdyno.experiment.server import Product
 from dbdyno.servers.kinds import containers
 from dbdyno.servers.products import configuration
@@ -41,7 +42,7 @@ def test_a_value_with_a_line_break_is_refused() -> None:
     "name", ["innodb-page-size", "INNODB_PAGE_SIZE", "--innodb-page-size", "loose-innodb_page_size"]
 )
 def test_all_spellings_of_a_name_are_one(name: str) -> None:
-    assert configuration.normalize_name(name) == "innodb_page_size"
+    assert variable_name(name) == "innodb_page_size"
 
 
 def test_an_option_file_is_read_as_a_server_reads_it() -> None:

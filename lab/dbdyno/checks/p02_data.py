@@ -22,7 +22,7 @@ from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Tables, describe
 from dbdyno.servers.admin import answers
 from dbdyno.servers.server import Address, Server, StatementRefused
-from dbdyno.text import compose, join
+from dbdyno.text import compose, join, join_some
 
 # Maximum share of rows and ids that the trials of a group may change; otherwise late trials use other data
 # than early ones.
@@ -174,7 +174,7 @@ def _missing_finding(missing: list[str], tables: Tables, database: str, subject:
             number=len(missing),
             number_2=len(tables.names),
             database=database,
-            shorten=_shorten(missing),
+            shorten=join_some(missing, _NAMED_MAX),
         ),
         {"missing": missing[:_NAMED_MAX], "missing_count": len(missing)},
         subject,
@@ -206,7 +206,7 @@ def find_sql_differences(server: Server, workload: SqlWorkload, subject: str = "
                 number_2=len(names),
                 title=workload.title,
                 database=address.database,
-                shorten=_shorten(missing),
+                shorten=join_some(missing, _NAMED_MAX),
             ),
             {"missing": missing[:_NAMED_MAX], "missing_count": len(missing)},
             subject,
@@ -256,7 +256,7 @@ def _check_rows(
                     "AUTO_INCREMENT of {shorten} in {database} is not {rows:,} ({moved}: {first}): rows were "
                     "inserted and deleted after loading, so pages may be fuller or emptier than after "
                     "loading",
-                    shorten=_shorten(moved),
+                    shorten=join_some(moved, _NAMED_MAX),
                     database=database,
                     rows=tables.rows + 1,
                     moved=moved[0],
@@ -296,15 +296,6 @@ def _differences_finding(
 
 def _finding(level: Level, text: str, evidence: dict[str, object], subject: str, fix: str) -> Finding:
     return Finding("P02", level, text, evidence, subject, fix=fix)
-
-
-def _shorten(names: list[str]) -> str:
-    shown = join(", ", names[:_NAMED_MAX])
-    return (
-        compose("{shown} and {number} more", shown=shown, number=len(names) - _NAMED_MAX)
-        if len(names) > _NAMED_MAX
-        else shown
-    )
 
 
 CHECK = Check("P02", "Data match their specification", frozenset({Moment.READY, Moment.AFTER_GROUP}), find)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dbdyno.checks import session_settings
 from dbdyno.checks.adjustments import rounding, rule
 from dbdyno.checks.check import Check, Context, Moment
-from dbdyno.experiment.quantities import Setting, as_text, variable_name, with_unit
+from dbdyno.experiment.quantities import Setting, as_text, is_loose, variable_name, with_unit
 from dbdyno.finding import Finding
 from dbdyno.text import compose
-from dbdyno.variables.options import is_effective, is_loose, variable_of
+from dbdyno.variables.options import is_effective, variable_of
 
 
 def find(_moment: Moment, context: Context) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from dbdyno.finding import Finding
 from dbdyno.run.description import describe
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import ServerProblem
-from dbdyno.text import compose, join
+from dbdyno.text import compose, join, join_some
 
 # Maximum number of statements and transactions that a text names.
 _NAMED_MAX = 3
@@ -147,7 +147,7 @@ def _findings(
             number_2=len(transactions),
             title=workload.title,
             subject=context.subject,
-            named=_named(left_open),
+            named=join_some(left_open, _NAMED_MAX),
             reason=join(", ", reasons),
         ),
         {"workload": workload.title, "transactions": left_open[:_NAMED_MAX], "count": len(left_open)},
@@ -185,10 +185,6 @@ def _reasons(session: _Session) -> Iterator[tuple[str, str]]:
         )
     else:
         yield compose("they begin and have no COMMIT"), compose("End them with COMMIT or ROLLBACK")
-
-
-def _named(names: Sequence[str]) -> str:
-    return join(", ", [*names[:_NAMED_MAX], *(["…"] if len(names) > _NAMED_MAX else [])])
 
 
 CHECK = Check("P27", "Transactions end when they are counted", frozenset({Moment.READY}), find)

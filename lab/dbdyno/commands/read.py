@@ -19,6 +19,7 @@ from dbdyno.languages import ENGLISH, Translator, translator
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.reading.checks.p15_design import CHECK as P15
 from dbdyno.reading.checks.registry import examine
+from dbdyno.reading.combination import combine
 from dbdyno.reading.document import Document, load, parse, read_bytes
 from dbdyno.reading.equivalent import equivalent
 from dbdyno.reading.limits import FINDINGS_MAX
@@ -26,7 +27,6 @@ from dbdyno.reading.reading import Reading
 from dbdyno.reading.reading import read as read_document
 from dbdyno.reading.record import ReadDocument, ReadDoubt, ReadFigure, ReadOmission, ReadVariant, record
 from dbdyno.reading.result import FIGURE_TEXTS
-from dbdyno.reading.together import together
 from dbdyno.report import formatting
 from dbdyno.store.imported import Imported
 from dbdyno.text import compose, join
@@ -62,7 +62,7 @@ def read(
             source = reading.document.source.encode()
             stored = Imported.create(results, path.stem, source, one.model_dump(mode="json"))
             print(f"stored in {stored.path}", file=sys.stderr)
-    compared = together(readings)
+    compared = combine(readings)
     if compared is not None:
         # The checks of a document look at its lines; of a comparison of files only its design is checked.
         findings = list(itertools.islice(P15.find(compared), FINDINGS_MAX))

@@ -42,6 +42,8 @@ _COMBINED_MODES = frozenset(
 _CHARACTER_SETS = {"UTF8": "UTF8MB3"}
 
 Setting = str | int | float | bool
+# The beginning of the options that a server ignores if it does not know them.
+_LOOSE = "loose_"
 
 
 def as_text(value: Setting) -> str:
@@ -52,8 +54,17 @@ def as_text(value: Setting) -> str:
 
 
 def variable_name(option: str) -> str:
-    """The system variable of an option: `loose-innodb-buffer-pool-size` is innodb_buffer_pool_size."""
-    return option.strip().lower().replace("-", "_").removeprefix("loose_")
+    """The system variable of an option: `--loose-innodb-buffer-pool-size` is innodb_buffer_pool_size."""
+    return _normalize_option(option).removeprefix(_LOOSE)
+
+
+def is_loose(option: str) -> bool:
+    """Whether the server ignores the option if it does not know it."""
+    return _normalize_option(option).startswith(_LOOSE)
+
+
+def _normalize_option(option: str) -> str:
+    return option.strip().lstrip("-").lower().replace("-", "_")
 
 
 def number(text: str) -> Decimal | None:

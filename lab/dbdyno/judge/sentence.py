@@ -36,7 +36,7 @@ from dbdyno.judge.wording import (
 )
 from dbdyno.stats.paired import Bound, Effect
 from dbdyno.stats.verdict_rule import Verdict
-from dbdyno.text import Text, compose, compose_count, join
+from dbdyno.text import Text, compose, compose_count, join, join_some
 
 # Maximum number of changes in a sentence.
 CHANGES_MAX = 2
@@ -75,10 +75,7 @@ def _changes(comparison: Comparison) -> str:
     texts = comparison.differences_besides_server
     if not texts or comparison.judged.verdict == Verdict.NOT_COMPARABLE:
         return ""
-    listed = join(", ", texts[:CHANGES_MAX])
-    if len(texts) > CHANGES_MAX:
-        listed = compose("{listed} and {number} more", listed=listed, number=len(texts) - CHANGES_MAX)
-    return compose("; {variant}: {listed}", variant=comparison.variant, listed=listed)
+    return compose("; {variant}: {listed}", variant=comparison.variant, listed=join_some(texts, CHANGES_MAX))
 
 
 def _text(comparison: Comparison, block_s: float | None) -> str:

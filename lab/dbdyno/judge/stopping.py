@@ -88,17 +88,20 @@ def finished_trials(run: Run) -> tuple[list[MeasuredTrial], Experiment, list[Fin
     """
     experiment = scheduled(run)
     evidence = gather(run, experiment, _KNOWN.setdefault(run, Known()))
-    relevant = [*run.findings(), *_deciding_findings(run, evidence, experiment)]
+    checked = run.findings()
+    relevant = [*checked, *_deciding_findings(checked, evidence, experiment)]
     return evidence.trials, experiment, with_overrides(relevant, experiment)
 
 
-def _deciding_findings(run: Run, evidence: Evidence, experiment: Experiment) -> Iterator[Finding]:
-    """The findings about records that can forbid a verdict."""
+def _deciding_findings(
+    checked: Sequence[Finding], evidence: Evidence, experiment: Experiment
+) -> Iterator[Finding]:
+    """The findings about records that can forbid a verdict; `checked` are those of the checks."""
     yield from evidence.foreign.findings
     yield from findings.arithmetic(evidence.contradictions, evidence.trials)
     yield from few_rounds(evidence.trials, experiment)
     yield from reached_limit(evidence.trials, experiment)
-    with_loaded_rows = findings.variants_with_loaded_rows(experiment, run.findings())
+    with_loaded_rows = findings.variants_with_loaded_rows(experiment, checked)
     for workload in experiment.workloads:
         by_variant = {
             variant.name: [

@@ -112,14 +112,14 @@ def find_calls(document: Document) -> Iterator[Call]:
     """The calls in a document, in the order of their lines, once for each pass of a loop."""
     previous: Call | None = None
     for command in commands(document, _PROGRAMS):
-        call = _call(_unquoted(command))
+        call = _call(_unquote(command))
         # Passes of a loop that differ only in a file's name are one call.
         if call is not None and call != previous:
             yield call
             previous = call
 
 
-def _unquoted(command: Command) -> Command:
+def _unquote(command: Command) -> Command:
     """The command that is one word of another one: of `bash -c`, of `ssh`, or of a function's argument."""
     if any(word.rpartition("/")[2] in _NAMES for word in command.words):
         return command

@@ -23,7 +23,7 @@ _COUNTER = linear(
 )
 
 
-def spelled_out(text: str) -> str:
+def expand_values(text: str) -> str:
     """The values of a loop with those of arrays, `seq` and braces as words."""
     if '"' in text:
         text = _ARRAY.sub(r"\1", text)
@@ -35,15 +35,15 @@ def spelled_out(text: str) -> str:
     return text
 
 
-def assigned(text: str) -> str:
+def expand_assignment(text: str) -> str:
     """A value that is assigned: an array or a `seq` with all of its words."""
     if text.startswith("("):
-        return spelled_out(text)
+        return expand_values(text)
     match = _SEQUENCE.match(text.lstrip('"'))
     return text if match is None else f'"{_words(*_sequence(match))}"'
 
 
-def counted(text: str) -> tuple[str, Iterator[str]] | None:
+def read_counter(text: str) -> tuple[str, Iterator[str]] | None:
     """The variable and the values of a loop that counts, such as `for ((n = 1; n <= 64; n *= 2))`; None if
     the line begins none.
     """
@@ -53,10 +53,10 @@ def counted(text: str) -> tuple[str, Iterator[str]] | None:
     sign = match[6] or match[8] or "+"
     step = int(match[7] or match[9] or 1)
     last = int(match[4]) if match[3] == "<=" else int(match[4]) - 1
-    return match[1], _counted(int(match[2]), sign, step, last)
+    return match[1], _count(int(match[2]), sign, step, last)
 
 
-def _counted(number: int, sign: str, step: int, last: int) -> Iterator[str]:
+def _count(number: int, sign: str, step: int, last: int) -> Iterator[str]:
     for _ in range(VALUES_MAX + 1):
         if number > last:
             return

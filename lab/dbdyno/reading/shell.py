@@ -20,7 +20,7 @@ from dbdyno.reading.limits import (
     VALUE_MAX,
     VALUES_MAX,
 )
-from dbdyno.reading.loop_values import assigned, counted, spelled_out
+from dbdyno.reading.loop_values import expand_assignment, expand_values, read_counter
 from dbdyno.reading.patterns import linear
 from dbdyno.text import Text, compose
 
@@ -220,18 +220,18 @@ class _Script:
         if "for" not in text:
             return
         for name, values in _LOOP.findall(text):
-            self.set(name, (word for one in self.expand(spelled_out(values)) for word in one))
+            self.set(name, (word for one in self.expand(expand_values(values)) for word in one))
         if "((" in text:
             single = {name: values[0] for name, values in self._values.items() if len(values) == 1}
             # In arithmetic a variable needs no dollar.
             named = _WORD.sub(lambda match: single.get(match[0], match[0]), text[:LINE_MAX].replace("$", ""))
-            if (loop := counted(named[:LINE_MAX])) is not None:
+            if (loop := read_counter(named[:LINE_MAX])) is not None:
                 self.set(*loop)
 
     def assign(self, text: str) -> None:
         """Keeps the value of each variable that the line sets; one from a command has none."""
         for match in _ASSIGNMENT.finditer(text):
-            value = _first_word(assigned(text[match.end() : match.end() + VALUE_MAX + 2]))
+            value = _first_word(expand_assignment(text[match.end() : match.end() + VALUE_MAX + 2]))
             if "$(" in value or "`" in value:
                 self._values.pop(match[1], None)
                 self._calling.discard(match[1])

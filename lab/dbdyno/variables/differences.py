@@ -251,7 +251,7 @@ def _software(server: ServerRecord) -> tuple[str, tuple[int, ...]]:
 def _declared(server: ServerRecord) -> frozenset[str]:
     """The declared variables by all of their names."""
     names = frozenset(map(variable_name, server.get("declared", {})))
-    others = versions.aliases(server.get("product", ""))
+    others = versions.other_names(server.get("product", ""))
     return names.union(*(others.get(name, ()) for name in names))
 
 

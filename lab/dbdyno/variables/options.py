@@ -8,35 +8,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dbdyno.experiment.quantities import Setting, as_text, is_equal, parse_boolean, variable_name
+from dbdyno.variables import versions
 
-# Options whose variables have another name in some versions.
-_OTHER_NAMES = {
-    "transaction_isolation": "tx_isolation",
-    "tx_isolation": "transaction_isolation",
-    "transaction_read_only": "tx_read_only",
-    "tx_read_only": "transaction_read_only",
-}
 # Beginnings of options that switch a variable, each with whether they switch it on.
 _SWITCHES = {"skip_": False, "disable_": False, "enable_": True}
 # Options that switch a variable on, and whose value names files.
 _NAMES_OF_FILES = frozenset({"log_bin"})
 # Values of variables in the order of the numbers that options accept for them.
+_ISOLATION = ("READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE")
 _NUMBERED = {
     "completion_type": ("NO_CHAIN", "CHAIN", "RELEASE"),
     "concurrent_insert": ("NEVER", "AUTO", "ALWAYS"),
     "query_cache_type": ("OFF", "ON", "DEMAND"),
     "binlog_format": ("MIXED", "STATEMENT", "ROW"),
     "delay_key_write": ("OFF", "ON", "ALL"),
-    "tx_isolation": ("READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"),
-    "transaction_isolation": ("READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"),
+    "tx_isolation": _ISOLATION,
+    "transaction_isolation": _ISOLATION,
 }
 # What PostgreSQL reports for `on`.
 _MEANINGS_OF_ON = {"wal_compression": "pglz"}
-
-
-def is_loose(option: str) -> bool:
-    """Whether the server ignores the option if it does not know it."""
-    return option.strip().lstrip("-").lower().replace("-", "_").startswith("loose_")
 
 
 def variable_of(
@@ -47,7 +37,7 @@ def variable_of(
     An option without a value has the value "".
     """
     name = variable_name(option)
-    for one in (name, _OTHER_NAMES.get(name, "")):
+    for one in (name, *sorted(versions.other_names(product).get(name, ()))):
         if one in variables:
             is_bare = as_text(value) == "" and _is_switch(one, variables)
             return one, True if is_bare else value

@@ -91,13 +91,9 @@ class Renaming:
 
 
 @cache
-def aliases(product: str) -> Mapping[str, frozenset[str]]:
-    """Variable -> the other names of the same variable, in versions that have all of them."""
-    pairs = [
-        (one.old[0], one.new[0])
-        for one in renamings(product)
-        if one.change.get("alias") and one.change["conversion"] == "same"
-    ]
+def other_names(product: str) -> Mapping[str, frozenset[str]]:
+    """Variable -> the other names of the same variable, in the same version or in another one."""
+    pairs = [(one.old[0], one.new[0]) for one in renamings(product) if one.change["conversion"] == "same"]
     names: dict[str, frozenset[str]] = {}
     for pair in (*pairs, *(two[::-1] for two in pairs)):
         names[pair[0]] = names.get(pair[0], frozenset()) | {pair[1]}

@@ -67,7 +67,7 @@ def results(rows: Sequence[Sequence[Cell]], captions: Sequence[str], *, has_bars
     """The results in a table; none if it is no table of results. Without bars, lines of a name and a value
     are the output of some tool and no table.
     """
-    rows = _pivoted(rows)
+    rows = _pivot(rows)
     heading, body = rows[0], rows[1:]
     if not any(cell.value is not None for cell in body[0][1:]):
         # A heading of several rows: the last one counts.
@@ -93,7 +93,7 @@ def results(rows: Sequence[Sequence[Cell]], captions: Sequence[str], *, has_bars
         yield from _row_results(row, columns, heading[0].index, row_keys)
 
 
-def _pivoted(rows: Sequence[Sequence[Cell]]) -> Sequence[Sequence[Cell]]:
+def _pivot(rows: Sequence[Sequence[Cell]]) -> Sequence[Sequence[Cell]]:
     """A table with a row for each figure of a result, as one with a column for each figure."""
     heading, body = rows[0], rows[1:]
     names = [at for at, cell in enumerate(heading) if _METRIC.fullmatch(cell.text.strip(MARKS))]
@@ -128,7 +128,7 @@ def _is_bare(cell: Cell) -> bool:
 
 @dataclass(frozen=True)
 class _RowKeys:
-    """What tells a row from others."""
+    """What distinguishes a row."""
 
     connections: int | None
     label: str
@@ -165,10 +165,12 @@ def _figure_columns(
     columns = [one for one in columns if any(row[one.place].value is not None for row in body)]
     if columns or not unknown:
         return columns
-    return list(_captioned(heading, unknown, captions))
+    return list(_find_captions(heading, unknown, captions))
 
 
-def _captioned(heading: Sequence[Cell], places: Sequence[int], captions: Sequence[str]) -> Iterator[_Column]:
+def _find_captions(
+    heading: Sequence[Cell], places: Sequence[int], captions: Sequence[str]
+) -> Iterator[_Column]:
     """The columns of loads, repetitions or variants, whose figure is in a caption."""
     loads = {at: load for at in places if (load := headings.load_value(heading[at].text)) is not None}
     known = list(loads.values())

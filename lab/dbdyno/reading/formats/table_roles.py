@@ -1,4 +1,4 @@
-"""What the columns of a table are: loads, repetitions, figures, and what tells its rows apart.
+"""What the columns of a table are: loads, repetitions, figures, and what distinguishes its rows.
 
 A column of words names the variant, the workload, or a condition such as the machine. Its heading says which,
 or its values do; where neither does, the choice is a doubt, which the reader sees.
@@ -69,7 +69,7 @@ _LETTER = re.compile(r"[A-Za-z]")
 
 @dataclass(frozen=True)
 class Keys:
-    """The columns that tell the rows of a table apart, by their places."""
+    """The columns that distinguish the rows of a table, by their places."""
 
     load: int | None = None
     variants: Sequence[int] = ()
@@ -105,7 +105,7 @@ class _Words:
 def find_keys(
     heading: Sequence[str], body: Sequence[Sequence[str]], figures: Sequence[int], *, has_labels: bool
 ) -> Keys:
-    """The columns that tell rows apart, of a table with these columns of figures; `has_labels` says that the
+    """The columns that distinguish rows, of a table with these columns of figures; `has_labels` says that the
     headings of the figures name the variants.
     """
     load = _load_column(heading, body)
@@ -117,7 +117,7 @@ def find_keys(
             continue
         values = [row[at].strip(MARKS) for row in body]
         if len(set(values)) == 1 and len(values) > 1 and at:
-            # The same in all rows: it tells none apart.
+            # The same in all rows: it distinguishes none.
             continue
         if all(_is_number(value) for value in values):
             is_named = at == 0 or _VARIANT.fullmatch(bare) is not None or len(set(values)) < len(values)

@@ -13,12 +13,12 @@ from typing import Any, Self, TypeVar
 
 from dbdyno import passwords
 from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.experiment.quantities import variable_name
 from dbdyno.finding import FreeForm
 from dbdyno.servers.admin.answers import UnexpectedAnswer
 from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure
 from dbdyno.servers.kinds.remote_changes import RemoteChanges
 from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
-from dbdyno.servers.products.configuration import normalize_name
 from dbdyno.servers.products.product import Product
 from dbdyno.servers.server import (
     PASSWORD_FIX,
@@ -235,7 +235,7 @@ class RemoteServer(Server):
             product=product.name,
             version=product.server_version(variables) or without_log_suffix(self._admin.server_version()),
             identity={**identity, "url": str(self._target)},
-            declared={normalize_name(name): str(value) for name, value in self._spec.variables.items()},
+            declared={variable_name(name): str(value) for name, value in self._spec.variables.items()},
             set_by_dbdyno={},
             variables=variables,
             units=units,

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from dbdyno.experiment.quantities import variable_name
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.changes import (
     Change,
@@ -31,7 +32,7 @@ from dbdyno.servers.kinds.remote_variables import (
     RemoteVariables,
     Setting,
 )
-from dbdyno.servers.products.configuration import Value, normalize_name
+from dbdyno.servers.products.configuration import Value
 from dbdyno.servers.server import ServerProblem, StatementRefused, combine_problems
 from dbdyno.servers.url import Target, parse_url
 
@@ -212,7 +213,7 @@ class RemoteChanges:
         try:
             if stored.read_again():
                 raise self._refusal(stored)
-            plans = [self._plan(normalize_name(name), value) for name, value in variables.items()]
+            plans = [self._plan(variable_name(name), value) for name, value in variables.items()]
             # Predictions have changed settings of the session.
             self._admin.close()
             others = {

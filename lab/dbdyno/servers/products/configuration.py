@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from dbdyno.experiment.quantities import is_loose, variable_name
 from dbdyno.servers.server import ServerProblem
-from dbdyno.variables.options import is_loose
 
 Value = str | int | float | bool
 
@@ -27,11 +27,6 @@ SERVER_GROUPS = re.compile(
 _BINARY_SIZE = re.compile(r"^([0-9]+)\s*([KMGTPE])iB$")
 
 _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.]*$")
-
-
-def normalize_name(name: str) -> str:
-    """One spelling of an option's name: lower case, underscores, no leading dashes, no `loose-` prefix."""
-    return name.strip().lstrip("-").lower().replace("-", "_").removeprefix("loose_")
 
 
 def format_value(name: str, value: Value) -> str:
@@ -66,7 +61,7 @@ def find_problems(variables: Mapping[str, Value], reserved: Mapping[str, str]) -
     problems = []
     names: dict[str, str] = {}
     for name in variables:
-        key = normalize_name(name)
+        key = variable_name(name)
         if not _NAME.match(key):
             problems.append(ServerProblem(f"variables contains {name!r}, which is not a valid variable name"))
         elif key in reserved:
@@ -90,7 +85,7 @@ def file_options(text: str) -> dict[str, str]:
     """The options in the server's groups of an option file, by normalized name; an option without a value
     gives "".
     """
-    return {normalize_name(name): value for name, value in _option_lines(text)}
+    return {variable_name(name): value for name, value in _option_lines(text)}
 
 
 def loose_options(text: str) -> Iterator[str]:
@@ -118,7 +113,7 @@ def argument_options(arguments: Iterable[str]) -> dict[str, str]:
     for argument in arguments:
         if argument.startswith("--"):
             name, _, value = argument.partition("=")
-            options[normalize_name(name)] = value
+            options[variable_name(name)] = value
     return options
 
 

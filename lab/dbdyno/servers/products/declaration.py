@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.experiment.model import Variant
+from dbdyno.experiment.quantities import is_loose, variable_name
 from dbdyno.experiment.server_config import ServerConfig, read_server_config
 from dbdyno.servers.products import configuration
 from dbdyno.servers.products.mariadb import MariaDB
@@ -14,7 +15,6 @@ from dbdyno.servers.products.mysql import MySQL
 from dbdyno.servers.products.postgresql import PostgreSQL
 from dbdyno.servers.products.product import Product
 from dbdyno.servers.server import ServerProblem, combine_problems
-from dbdyno.variables.options import is_loose
 
 # The products that dbdyno can run, by name.
 PRODUCTS: Mapping[str, Product] = {product.name: product for product in (MariaDB(), MySQL(), PostgreSQL())}
@@ -73,7 +73,7 @@ def read_declaration(variant: Variant) -> Declaration:
     product = PRODUCTS[spec.product]
     problems = configuration.find_problems(spec.variables, product.reserved_options)
     for argument in spec.arguments:
-        name = configuration.normalize_name(argument.partition("=")[0])
+        name = variable_name(argument.partition("=")[0])
         if not argument.startswith("-"):
             problems.append(
                 ServerProblem(f"arguments contains {argument!r}; an argument must begin with a dash")
@@ -94,7 +94,7 @@ def read_declaration(variant: Variant) -> Declaration:
     variables: dict[str, str] = {}
     for name, value in spec.variables.items():
         try:
-            variables[configuration.normalize_name(name)] = product.format_value(name, value)
+            variables[variable_name(name)] = product.format_value(name, value)
         except ServerProblem as problem:
             problems.append(problem)
     port = variables.get("port", "1")
@@ -110,5 +110,5 @@ def read_declaration(variant: Variant) -> Declaration:
         config.text,
         spec.arguments,
         config.included,
-        frozenset(map(configuration.normalize_name, loose)),
+        frozenset(map(variable_name, loose)),
     )

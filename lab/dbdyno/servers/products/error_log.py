@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from dbdyno.experiment.quantities import variable_name
 from dbdyno.servers.products import diagnose
-from dbdyno.servers.products.configuration import normalize_name
 from dbdyno.servers.products.product import Failure, Patterns
 from dbdyno.servers.server import ServerProblem
 
@@ -39,7 +39,7 @@ def _unknown_option(_: re.Match[str], failure: Failure) -> ServerProblem:
     known = known_options(failure)
     # MariaDB names all of them, MySQL the first; names of `loose-` options have warnings.
     named = (one for line in error_lines(failure.log) for one in _UNKNOWN.finditer(line))
-    names = [normalize_name(one["name"].partition("=")[0]) for one in named]
+    names = [variable_name(one["name"].partition("=")[0]) for one in named]
     if failure.title != "MariaDB" and known:
         names += (name for name in failure.declared if not _is_known(name, known))
     return diagnose.unknown_names(list(dict.fromkeys(names)), known, failure)
@@ -56,12 +56,12 @@ def known_options(failure: Failure) -> frozenset[str]:
     # The program's output ends with a table "name value" below a line of dashes.
     _, _, table = diagnose.list_options(failure, "--no-defaults", "--verbose", "--help").partition("\n---")
     return frozenset(
-        normalize_name(line.split()[0]) for line in table.splitlines()[1:] if re.match(r"[a-z]", line)
+        variable_name(line.split()[0]) for line in table.splitlines()[1:] if re.match(r"[a-z]", line)
     )
 
 
 def _invalid_value(match: re.Match[str], failure: Failure) -> ServerProblem:
-    return diagnose.refused_value(failure, normalize_name(match["name"]), match["value"])
+    return diagnose.refused_value(failure, variable_name(match["name"]), match["value"])
 
 
 def _out_of_memory(match: re.Match[str], failure: Failure) -> ServerProblem:

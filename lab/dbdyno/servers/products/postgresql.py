@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from dbdyno.experiment.model import ConnectionSettings
+from dbdyno.experiment.quantities import variable_name
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.admin.postgresql import PostgreSQLAdmin, connector
 from dbdyno.servers.products import postgresql_errors
-from dbdyno.servers.products.configuration import Value, normalize_name, option_file
+from dbdyno.servers.products.configuration import Value, option_file
 from dbdyno.servers.products.product import Binaries, ConfigOptions, Place, Product
 from dbdyno.servers.server import Address, ServerProblem
 from dbdyno.servers.sources import programs
@@ -120,7 +121,7 @@ class PostgreSQL(Product):
             if match and match[1].lower() not in ("include", "include_dir", "include_if_exists"):
                 value = match[2]
                 unquoted = value[1:-1].replace("''", "'") if value[:1] == "'" else value
-                options[normalize_name(match[1])] = unquoted
+                options[variable_name(match[1])] = unquoted
         return options
 
     def dbdyno_options(self, open_files: int) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from dbdyno.reading.reading import Reading
 from dbdyno.reading.result import Figure, Result
 
 
-def together(readings: Sequence[Reading]) -> Reading | None:
+def combine(readings: Sequence[Reading]) -> Reading | None:
     """The comparison of the documents that have results; None if fewer than two have."""
     measured = [one for one in readings if one.series]
     if len(measured) < 2:
@@ -32,7 +32,7 @@ def together(readings: Sequence[Reading]) -> Reading | None:
         for one in reading.series:
             variant = one.label if counts[one.workload] > 1 else ""
             workload = "" if is_unnamed else ", ".join(part for part in (variant, one.workload) if part)
-            moved = [_moved(result, len(texts)) for result in one.results]
+            moved = [_move(result, len(texts)) for result in one.results]
             all_series.append(replace(one, label=name, workload=workload, results=moved))
         texts += reading.document.texts
         numbers += reading.document.numbers
@@ -42,14 +42,14 @@ def together(readings: Sequence[Reading]) -> Reading | None:
 
 
 def _names(paths: Sequence[str]) -> list[str]:
-    """The shortest names that tell files apart."""
+    """The shortest names that differ."""
     for names in ([Path(one).stem for one in paths], [Path(one).name for one in paths]):
         if len(set(names)) == len(names):
             return names
     return list(paths)
 
 
-def _moved(result: Result, lines: int) -> Result:
+def _move(result: Result, lines: int) -> Result:
     """The result in a document that has so many lines before its own."""
     figures = {name: Figure(one.value, one.index + lines) for name, one in result.figures.items()}
     table = result.table + lines if result.table >= 0 else -1
