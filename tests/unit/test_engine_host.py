@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import subprocess
@@ -11,14 +12,15 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from dbdyno.fleet import carrier, engine_host
+from dbdyno.fleet import carrier, engine_host, streams
 from dbdyno.fleet.carrier import EngineLost, Place, wait_for, wait_for_all
-from dbdyno.fleet.clocks import measure_clocks
-from dbdyno.fleet.engine_host import EngineHost
+from dbdyno.fleet.clocks import Clock, measure_clocks
+from dbdyno.fleet.engine_host import Batch, EngineHost
 from dbdyno.fleet.local_carrier import LocalCarrier
 from dbdyno.fleet.plan_files import name_on_host, read_files, replace_paths
 
@@ -154,6 +156,32 @@ def test_a_place_that_answers_no_call_is_lost_long_before_the_limit_of_a_call(
             wait_for_all(calls, 60.0)
         assert time.monotonic() - began < 3.0
         assert (silent.is_lost, place.is_lost) == (True, False)
+
+
+def test_an_engine_is_not_silent_before_the_load_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(streams, "time", SimpleNamespace(monotonic=lambda: now))
+    sink = [lambda _line: None] * 2
+    of_both = streams.Streams([SilentPlace()] * 2, io.BytesIO(), sink, [{}] * 2, drain_s=10.0)
+    of_both.clocks = [Clock(0.0, 0.0)] * 2
+
+    def write(engine: int, line: bytes) -> None:
+        future: Future[Batch] = Future()
+        future.set_result(Batch([line], None, ""))
+        of_both._handle(engine, future)
+
+    for engine in (0, 1):
+        write(engine, b'{"type":"hello"}')
+    # Both wait for a server that hangs. The load begins when it goes on, and the records of one come first.
+    now = 4.0
+    phase = b'{"type":"phase","data":{"at_us":0,"at_unix_us":1}}'
+    write(0, phase)
+    of_both._require_records(now)
+    write(1, phase)
+    now = 7.5
+    write(0, b'{"type":"interval"}')
+    with pytest.raises(EngineLost, match="it wrote no record for 3 s"):
+        of_both._require_records(now)
 
 
 def test_a_stopped_engine_is_killed_with_the_reason(

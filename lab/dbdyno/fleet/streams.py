@@ -58,7 +58,7 @@ class Streams:
         self.problem: Problem | None = None
         # Microseconds since 1970 by this machine's clock at which the load began on each engine.
         self.starts_us: dict[int, float] = {}
-        # When each engine last wrote a record.
+        # When each engine last wrote a record, or when the load began if that is later.
         self._wrote: dict[int, float] = {}
         # The last record of each engine.
         self.ends: dict[int, dict[str, Any]] = {}
@@ -159,6 +159,9 @@ class Streams:
             record = json.loads(line)
             phase = record["data"]
             phase["at_unix_us"] = round(phase["at_unix_us"] - self.clocks[index].offset_us)
+            if not self.starts_us:
+                # While they connect, engines write nothing, and the records of the others arrive later.
+                self._wrote = dict.fromkeys(self._wrote, time.monotonic())
             self.starts_us.setdefault(index, phase["at_unix_us"] - phase["at_us"])
             return json.dumps(record).encode() + b"\n"
         return line
