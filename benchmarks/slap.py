@@ -21,8 +21,8 @@ from statistics import median
 
 from results import machine, write_section
 
+from dbdyno.binary import COMPAT, find_program
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.run.engine import find_engine
 from dbdyno.servers import Workspace, open_server
 from dbdyno.servers.server import Address
 from dbdyno.stats.signed_rank import hodges_lehmann, interval, percent
@@ -122,7 +122,7 @@ def _sides(
     server.query(f"INSERT INTO {address.database}.item VALUES {rows}")
     common = _common_options(client, address, folder)
     link = folder / client.link
-    link.symlink_to(find_engine().resolve())
+    link.symlink_to(find_program(COMPAT))
     return tuple(
         lambda count, queries, command=command: _run([*command, *common], count, queries)
         for command in ((str(link),), client.command)

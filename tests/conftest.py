@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +31,10 @@ from dbdyno.servers.workspace import Workspace
 # here are to hear both.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# Tests start hundreds of commands, of which each would compile the lab's modules.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Test processes run at the same time, so each has locks of its own.
 _RUNTIME = tempfile.TemporaryDirectory(prefix="dbdyno-test-runtime-")

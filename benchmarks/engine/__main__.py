@@ -1,8 +1,9 @@
 """Compares dbdyno-engine, sysbench and a bare loop on one private MariaDB.
 
-The three run one after the other, in an order that changes from pair to pair; every figure is a ratio of
-two consecutive runs. CPU per query covers the client process from 5 s after the start of the load to its end,
-so it does not include connecting. `make bench` runs this with its defaults.
+They run one after the other, in an order that changes from pair to pair; every figure is a ratio of two runs
+of one round. Where dbdyno has SCHED_BATCH, sysbench runs in its default class and in SCHED_BATCH. CPU per
+query covers the client process from 5 s after the start of the load to its end, so it does not include
+connecting. `make bench` runs this with its defaults.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import sweep
 from layouts import LAYOUTS, Laid
 from results import machine, write_table
-from sides import BARE_LOOP, BareLoop, Dbdyno, Setting, Sysbench, in_turn
+from sides import BARE_LOOP, BareLoop, Dbdyno, Setting, Side, in_turn, sysbenches
 from table import Point, Targets, table
 
 CONNECTIONS = (1, 16, 64, 256, 1024, 3000)
@@ -78,10 +79,11 @@ def _points(options: argparse.Namespace, laid: Laid, workload: str, scheduling: 
             workers=options.workers,
             launcher=laid.launcher,
         )
-        sides = (Dbdyno(laid.address), Sysbench(laid.address), BareLoop(laid.address))
+        dbdyno = Dbdyno(laid.address)
+        sides: tuple[Side, ...] = (dbdyno, *sysbenches(laid.address, scheduling), BareLoop(laid.address))
         if connections == options.connections[0]:
-            sides[0].run(replace(setting, seconds=2, count_from=1))
-        points.append(Point(connections, *in_turn(sides, setting, options.pairs)))
+            dbdyno.run(replace(setting, seconds=2, count_from=1))
+        points.append(Point.of(connections, in_turn(sides, setting, options.pairs), "bare loop"))
     return points
 
 

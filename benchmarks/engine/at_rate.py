@@ -51,7 +51,7 @@ def main() -> int:
             for pair in range(options.pairs):
                 for position in (0, 1) if pair % 2 == 0 else (1, 0):
                     runs[position].append((ours, theirs)[position].run(at_rate))
-            point = Point(16, runs[0], runs[1], ())
+            point = Point(16, runs[0], runs[1])
             lines = [
                 f"## {workload} at {at_rate.rate} tx/s (Poisson), CPUs apart ({options.pairs} pairs)\n",
                 f"{machine()}, MariaDB {laid.version}.\n",

@@ -1,8 +1,9 @@
 """Compares dbdyno and sysbench with the same Lua scripts on one private MariaDB, in pairs of runs.
 
-The scripts are those of Debian's sysbench package. dbdyno runs as `sysbench --lua` through a symlink, so
-both get the same command line and print the same report. `--hot` also compares the peak memory of 3000 users
-after a minute of load.
+The scripts are those of Debian's sysbench package. dbdyno runs as `sysbench --lua` through a symlink, so both
+get the same command line and print the same report. dbdyno runs in SCHED_BATCH, because the server shares its
+CPUs, and sysbench in its default class and in SCHED_BATCH. `--hot` also compares the peak memory of 3000
+users after a minute of load.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import sweep
 from layouts import LAYOUTS
 from results import machine, write_table
-from sides import Dbdyno, Setting, Sysbench, in_turn
+from sides import Dbdyno, Setting, Sysbench, in_turn, sysbenches
 from table import Point, Targets, table
 
-from dbdyno.run.engine import find_engine
+from dbdyno.binary import COMPAT, find_program
 
 CONNECTIONS = (16, 256, 1024)
 TARGETS = Targets(cpu={16: 1.0, 256: 0.8, 1024: 0.5})
@@ -38,18 +39,18 @@ def main() -> int:
         LAYOUTS["shared"](Path(scratch)) as laid,
     ):
         link = Path(links) / "sysbench"
-        link.symlink_to(find_engine())
+        link.symlink_to(find_program(COMPAT))
         Dbdyno(laid.address).prepare(Setting("oltp_read_write", 1))
         tables = [(f"{name}.lua", name, options.connections, options.seconds) for name in options.workload]
         if options.hot:
             tables.append(("Lua, 3000 users for a minute", options.workload[0], [3000], HOT_S))
-        sides = (Sysbench(laid.address, "dbdyno", str(link), ("--lua",)), Sysbench(laid.address))
+        ours = Sysbench(laid.address, "dbdyno", str(link), ("--lua",))
+        sides = (ours, *sysbenches(laid.address, "batch"))
         for title, workload, counts, seconds in tables:
             points = []
             for connections in counts:
                 setting = Setting(workload, connections, seconds, options.count_from)
-                ours, theirs = in_turn(sides, setting, options.pairs)
-                points.append(Point(connections, ours, theirs, ()))
+                points.append(Point.of(connections, in_turn(sides, setting, options.pairs), "none"))
             memory = min(run.memory for point in points for run in point.sysbench)
             text, missed_here = table(f"{title}, shared, scheduling batch", points, TARGETS, memory)
             missed += missed_here

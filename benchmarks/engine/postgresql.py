@@ -1,8 +1,9 @@
 """Compares dbdyno-engine, sysbench and pgbench on one private PostgreSQL.
 
-All three use prepared statements. pgbench (`-S`) reads one row by its key from a table of 100,000 rows; the
-others read from one of four tables of 20,000 rows. pgbench has one thread, as dbdyno has one event loop, and
-measures no percentiles. CPU per query covers the client from 5 s after the start of the load to its end.
+sysbench runs in its default scheduling class and in SCHED_BATCH, as dbdyno does. All use prepared statements.
+pgbench (`-S`) reads one row by its key from a table of 100,000 rows; the others read from one of four tables
+of 20,000 rows. pgbench has one thread, as dbdyno has one event loop, and measures no percentiles. CPU per
+query covers the client from 5 s after the start of the load to its end.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import sweep
 from layouts import shared
 from results import machine, write_table
-from sides import US, Dbdyno, Measured, Setting, Sysbench, in_turn
+from sides import US, Dbdyno, Measured, Setting, in_turn, sysbenches
 from table import Point, Reference, Targets, table
 from watching import watch
 
@@ -107,15 +108,15 @@ def main() -> int:
         pgbench = Pgbench(laid.address)
         pgbench.prepare()
         for workload in options.workload:
-            peers = (Sysbench(laid.address), *((pgbench,) if workload == "oltp_point_select" else ()))
-            sides = (Dbdyno(laid.address), *peers)
+            reference = (pgbench,) if workload == "oltp_point_select" else ()
+            sides = (Dbdyno(laid.address), *sysbenches(laid.address, "batch"), *reference)
             points = []
             for connections in options.connections:
                 setting = Setting(workload, connections, options.seconds, options.count_from)
                 if connections == options.connections[0]:
                     sides[0].run(replace(setting, seconds=2, count_from=1))
                 runs = in_turn(sides, setting, options.pairs)
-                points.append(Point(connections, runs[0], runs[1], runs[2] if len(runs) > 2 else ()))
+                points.append(Point.of(connections, runs, pgbench.name))
             name = f"{workload} on PostgreSQL, shared, scheduling batch"
             text, missed_here = table(name, points, TARGETS, MEMORY_TARGET_MIB, PGBENCH)
             missed += missed_here

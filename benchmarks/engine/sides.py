@@ -126,22 +126,29 @@ class Dbdyno:
 
 class Sysbench:
     """sysbench 1.0, or another `program` with additional `options`. Its checkpoint at `count_from`
-    resets all of its counters.
+    resets all of its counters. With `is_batch` it runs in SCHED_BATCH instead of the default class.
     """
 
     def __init__(
-        self, address: Address, name: str = "sysbench", program: str = "sysbench", options: Sequence[str] = ()
+        self,
+        address: Address,
+        name: str = "sysbench",
+        program: str = "sysbench",
+        options: Sequence[str] = (),
+        *,
+        is_batch: bool = False,
     ) -> None:
         self.address = address
         self.name = name
         self.program = program
         self.options = options
+        self.scheduler = ("chrt", "--batch", "0") if is_batch else ()
 
     def run(self, setting: Setting) -> Measured:
         """One run."""
         with sysbench(self.address, *self._arguments(setting), program=self.program) as command:
             watched = watch(
-                [*setting.launcher, *command],
+                [*setting.launcher, *self.scheduler, *command],
                 os.environ,
                 "",
                 lambda line: line.startswith("Threads started!"),
@@ -219,16 +226,22 @@ class BareLoop:
         )
 
 
-def in_turn(sides: Sequence[Side], setting: Setting, pairs: int) -> list[list[Measured]]:
-    """The runs of each side, in rotating order; each is reported on standard error."""
-    runs: list[list[Measured]] = [[] for _ in sides]
+def sysbenches(address: Address, scheduling: str) -> list[Sysbench]:
+    """sysbench as users start it, and where dbdyno has SCHED_BATCH, sysbench in that class too."""
+    batch = [Sysbench(address, "sysbench batch", is_batch=True)] if scheduling == "batch" else []
+    return [Sysbench(address), *batch]
+
+
+def in_turn(sides: Sequence[Side], setting: Setting, pairs: int) -> dict[str, list[Measured]]:
+    """The runs of each side by its name, in rotating order; each is reported on standard error."""
+    runs: dict[str, list[Measured]] = {side.name: [] for side in sides}
     for pair in range(pairs):
         for turn in range(len(sides)):
             position = (pair + turn) % len(sides)
             measured = sides[position].run(setting)
-            runs[position].append(measured)
+            runs[sides[position].name].append(measured)
             print(
-                f"  {setting.connections:5} connections, pair {pair + 1}: {sides[position].name:9} "
+                f"  {setting.connections:5} connections, pair {pair + 1}: {sides[position].name:14} "
                 f"{measured.throughput:8.0f} tx/s {measured.cpu_per_query:6.2f} us",
                 file=sys.stderr,
             )

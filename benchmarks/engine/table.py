@@ -21,13 +21,14 @@ class Reference:
     name: str
     cpu: float
 
-    def header(self) -> str:
+    def header(self, has_batch: bool) -> str:
         """The header lines of a table."""
-        return (
+        batch = " sysbench batch | dbdyno / sysbench batch | interval |" if has_batch else ""
+        names = (
             f"| connections | | dbdyno | sysbench | {self.name} "
-            f"| dbdyno / sysbench | interval | target | dbdyno / {self.name.split()[0]} | target |\n"
-            "|---|---|---|---|---|---|---|---|---|---|"
+            f"| dbdyno / sysbench | interval | target | dbdyno / {self.name.split()[0]} | target |{batch}"
         )
+        return f"{names}\n|{'---|' * (names.count('|') - 1)}"
 
 
 BARE_LOOP = Reference("bare loop", BARE_LOOP_TARGET)
@@ -47,13 +48,20 @@ class Targets:
 @dataclass(frozen=True)
 class Point:
     """Runs of all clients at one number of connections; runs with the same index form a pair. `bare` has the
-    runs of the reference and may be empty.
+    runs of the reference, `batch` those of sysbench in SCHED_BATCH; both may be empty.
     """
 
     connections: int
     dbdyno: Sequence[Measured]
     sysbench: Sequence[Measured]
-    bare: Sequence[Measured]
+    bare: Sequence[Measured] = ()
+    batch: Sequence[Measured] = ()
+
+    @classmethod
+    def of(cls, connections: int, runs: Mapping[str, Sequence[Measured]], reference: str) -> Point:
+        """The runs by the names of the clients; a client that was not run has none."""
+        names = ("dbdyno", "sysbench", reference, "sysbench batch")
+        return cls(connections, *(runs.get(name, ()) for name in names))
 
 
 @dataclass(frozen=True)
@@ -75,13 +83,22 @@ class Figure:
         is_met = self.low <= ratio <= self.high
         target = "" if (self.low, self.high) == (0.0, inf) else _format_target(self.low, self.high, is_met)
         cells = [_number(median(ours)), _number(median(theirs))]
+        batch = self._against_batch(point, ours)
         if None in bare or not bare:
-            return self._join(point, [*cells, "", f"{ratio:.3f}", bounds, target, "", ""]), is_met
+            return self._join(point, [*cells, "", f"{ratio:.3f}", bounds, target, "", "", *batch]), is_met
         against, _ = paired_ratio(ours, bare)
         bare_is_met = against <= self.bare_high
         bare_target = "" if self.bare_high == inf else _format_target(0, self.bare_high, bare_is_met)
         cells += [_number(median(bare)), f"{ratio:.3f}", bounds, target, f"{against:.3f}", bare_target]
-        return self._join(point, cells), is_met and bare_is_met
+        return self._join(point, [*cells, *batch]), is_met and bare_is_met
+
+    def _against_batch(self, point: Point, ours: Sequence[float]) -> list[str]:
+        """The cells about sysbench in SCHED_BATCH."""
+        if not point.batch:
+            return []
+        theirs = [getattr(run, self.key) for run in point.batch]
+        ratio, bounds = paired_ratio(ours, theirs)
+        return [_number(median(theirs)), f"{ratio:.3f}", bounds]
 
     def _join(self, point: Point, cells: Sequence[str]) -> str:
         return f"| {point.connections} | {self.label} | " + " | ".join(cells) + " |"
@@ -109,7 +126,7 @@ def table(
     from 3000 connections on.
     """
     pairs = len(points[0].dbdyno)
-    lines = [f"## {name} ({pairs} pairs)\n", reference.header()]
+    lines = [f"## {name} ({pairs} pairs)\n", reference.header(any(point.batch for point in points))]
     missed = []
     for point in points:
         for figure in figures(targets, point, reference):

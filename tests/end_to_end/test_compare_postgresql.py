@@ -60,7 +60,7 @@ statements = ["BEGIN", { sql = "UPDATE pair SET n = n + 1 WHERE id = :two", rows
 @pytest.mark.parametrize("state", ["restore", "reset"])
 def test_settings_are_compared(results: Path, state: str) -> None:
     comparing = Comparing(results, EXPERIMENT.format(state=state))
-    answer = comparing.run()
+    answer = comparing.run("--no-report")
     assert answer.returncode == 0, answer.stderr
     trials = comparing.newest().trials()
     assert len(trials) == 4
@@ -88,7 +88,7 @@ def test_retried_deadlocks_are_judged(results: Path) -> None:
     )
     # By default the server looks for deadlocks after a second, which is half a trial.
     changes = ["load.duration='2s'", "variant.server.variables.deadlock_timeout='10ms'"]
-    answer = comparing.run(*(word for change in changes for word in ("--set", change)))
+    answer = comparing.run("--no-report", *(word for change in changes for word in ("--set", change)))
     assert answer.returncode == 0, answer.stderr
     run = comparing.newest()
     for trial in run.trials():

@@ -12,9 +12,10 @@ import copy
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 from unittest import mock
@@ -173,15 +174,20 @@ def make(folder: Path, making: Making | None = None) -> Run:
     """A finished run below `folder`."""
     making = making or Making()
     plan = experiment(making)
-    run = Run.create(
-        folder,
-        plan,
-        b'[experiment]\nname = "made"\n',
-        environment={"host": "laboratory", "lab": "0.1.0", "engine": "0.1.0", "argv": ["dbdyno", "compare"]},
-    )
     planned = schedule(plan)
     repeats = repeat_blocks(planned, making.repeated)
-    with _without_sync():
+    with without_sync():
+        run = Run.create(
+            folder,
+            plan,
+            b'[experiment]\nname = "made"\n',
+            environment={
+                "host": "laboratory",
+                "lab": "0.1.0",
+                "engine": "0.1.0",
+                "argv": ["dbdyno", "compare"],
+            },
+        )
         run.add_findings(FINDINGS.validate_python(making.findings))
         run.append_schedule(repeats)
         for trial in (*planned, *repeats):
@@ -193,7 +199,7 @@ def make(folder: Path, making: Making | None = None) -> Run:
 def judged(folder: Path, making: Making | None = None) -> dict[str, Any]:
     """The verdict of a made run, after a trip through JSON, and its folder as `path`."""
     run = make(folder, making)
-    with _without_sync():
+    with without_sync():
         judge(run)
     return verdict_of(run) | {"path": run.path}
 
@@ -215,9 +221,13 @@ def verdict_of(run: Run) -> dict[str, Any]:
     return verdict
 
 
-def _without_sync() -> AbstractContextManager[Any]:
-    """Nobody needs the files of a test after a power failure."""
-    return mock.patch.object(os, "fsync")
+def without_sync() -> AbstractContextManager[Any]:
+    """Nobody needs the files of a test after a power failure, and a disk may take milliseconds for each."""
+
+    def nothing(_descriptor: int) -> None:
+        """A mock would keep every call."""
+
+    return mock.patch.object(os, "fsync", nothing)
 
 
 def store(run: Run, trial: Trial, plan: Experiment, making: Making) -> None:
@@ -225,13 +235,15 @@ def store(run: Run, trial: Trial, plan: Experiment, making: Making) -> None:
     for earlier in making.attempts(trial):
         with run.begin(trial, {}) as writer:
             writer.finish("failed", reason=earlier, failed_by="harness")
-    records = list(stream(trial, plan, making.speed))
-    asked = records[0]["data"]["plan"]
-    with run.begin(trial, asked) as writer:
-        # The records share lists, which a change of one must not spread. Copying takes a third of the time.
-        own = records if making.spoil is unspoiled else copy.deepcopy(records)
-        for record in making.spoil(trial, own):
-            writer.append_event(json.dumps(record).encode() + b"\n")
+    hello, ready = _beginning(trial, plan)
+    with run.begin(trial, hello["data"]["plan"]) as writer:
+        load = _load_of(trial, plan, making.speed)
+        if making.spoil is unspoiled:
+            writer.append_event(_lines([hello, ready]) + _lines_of_load(load))
+        else:
+            # The records share lists, which a change of one must not spread.
+            own = copy.deepcopy([hello, ready, *_records_of_load(load)])
+            writer.append_event(_lines(making.spoil(trial, own)))
         writer.write_server(_server(trial, plan, making))
         reason = making.failed(trial)
         if reason is None:
@@ -242,30 +254,74 @@ def store(run: Run, trial: Trial, plan: Experiment, making: Making) -> None:
 
 def stream(trial: Trial, plan: Experiment, speed: Speed) -> Iterator[dict[str, Any]]:
     """The records of one complete trial."""
-    warmup, measure = round(plan.load.warmup_allowance_s() * 10), round(plan.load.duration_s * 10)
-    connections = trial.point.connections
-    yield _record("hello", **_hello(trial, plan, warmup * TICK, measure * TICK))
-    yield _record(
-        "ready", connections=connections, connect_us=900, server_version="11", prepared_statements=1
+    yield from _beginning(trial, plan)
+    yield from _records_of_load(_load_of(trial, plan, speed))
+
+
+@dataclass(frozen=True)
+class LoadOfTrial:
+    """What the records after the beginning depend on: the transactions of each tick, by phase."""
+
+    warmup: tuple[int, ...]
+    measure: tuple[int, ...]
+    connections: int
+    open_loop: bool
+
+
+def _load_of(trial: Trial, plan: Experiment, speed: Speed) -> LoadOfTrial:
+    warmup, measure = _ticks(plan)
+    events = [speed(trial, tick) for tick in range(warmup + measure)]
+    return LoadOfTrial(
+        tuple(events[:warmup]), tuple(events[warmup:]), trial.point.connections, bool(plan.load.rate)
     )
+
+
+def _ticks(plan: Experiment) -> tuple[int, int]:
+    """The ticks of warm-up and measurement."""
+    return round(plan.load.warmup_allowance_s() * 10), round(plan.load.duration_s * 10)
+
+
+def _beginning(trial: Trial, plan: Experiment) -> tuple[dict[str, Any], dict[str, Any]]:
+    warmup, measure = _ticks(plan)
+    return _record("hello", **_hello(trial, plan, warmup * TICK, measure * TICK)), _record(
+        "ready",
+        connections=trial.point.connections,
+        connect_us=900,
+        server_version="11",
+        prepared_statements=1,
+    )
+
+
+@lru_cache(maxsize=512)
+def _lines_of_load(load: LoadOfTrial) -> bytes:
+    """Encoding takes most of the time, and many trials of a test are equal."""
+    return _lines(_records_of_load(load))
+
+
+def _lines(records: Iterable[dict[str, Any]]) -> bytes:
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+def _records_of_load(load: LoadOfTrial) -> Iterator[dict[str, Any]]:
     seq, at, phases = 0, 0, {}
-    for name, ticks in (("warmup", warmup), ("measure", measure)):
-        if ticks == 0:
+    for name, ticks in (("warmup", load.warmup), ("measure", load.measure)):
+        if not ticks:
             continue
         yield _record("phase", name=name, at_us=at * TICK, at_unix_us=1_700_000_000_000_000 + at * TICK)
         parts = []
-        for first in range(at, at + ticks, 10):
-            events = [speed(trial, tick) for tick in range(first, min(first + 10, at + ticks))]
-            for offset, count in enumerate(events):
-                yield _record("tick", at_us=(first + offset + 1) * TICK, events=count)
-            span = (first * TICK, (first + len(events)) * TICK)
-            parts.append(counts_of(span, sum(events), connections, open_loop=bool(plan.load.rate)))
+        for first in range(0, len(ticks), 10):
+            events = ticks[first : first + 10]
+            start = at + first
+            for offset, count in enumerate(events, start=1):
+                yield _record("tick", at_us=(start + offset) * TICK, events=count)
+            span = (start * TICK, (start + len(events)) * TICK)
+            parts.append(counts_of(span, sum(events), load.connections, open_loop=load.open_loop))
             yield _record(
                 "interval", seq=seq, phase=name, **parts[-1], service_us=[], generator=generator_use()
             )
             seq += 1
         phases[name] = totals_of(parts)
-        at += ticks
+        at += len(ticks)
     yield _record(
         "end", reason="time-limit", failure=None, phases=phases, memory_peak_bytes=7_000_000, cpu_us=9
     )

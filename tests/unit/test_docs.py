@@ -46,6 +46,14 @@ def test_every_link_leads_somewhere(path: Path) -> None:
             assert (path.parent / target).exists(), f"{path.name}: {target}"
 
 
+def test_every_entry_of_the_changelog_is_complete_and_occurs_once() -> None:
+    lines = re.sub(r"\n  +", " ", (ROOT / "CHANGELOG.md").read_text()).splitlines()
+    entries = [line for line in lines if line.startswith("- ")]
+    assert [entry for entry in entries if not entry.endswith((".", ")"))] == []
+    beginnings = [entry[:60] for entry in entries]
+    assert len(set(beginnings)) == len(beginnings)
+
+
 def test_every_command_is_in_the_readme_or_the_docs() -> None:
     text = "".join(page.read_text() for page in [ROOT / "README.md", *ROOT.glob("docs/*.md")])
     for name in COMMANDS:

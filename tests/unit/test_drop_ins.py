@@ -187,3 +187,18 @@ def test_the_help_of_a_command_imports_nothing_slow(name: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     slow = {"altair", "numpy", "psycopg", "pydantic", "pymysql", "rich", "scipy", "sqlglot"}
     assert not slow & {loaded.partition(".")[0] for loaded in done.stdout.split()}
+
+
+def test_a_comparison_starts_without_what_only_some_runs_need() -> None:
+    code = "import sys; import dbdyno.commands.compare, dbdyno.commands.show; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    slow = {
+        "altair",
+        "docker",
+        "pandas",
+        "scipy.optimize",
+        "scipy.stats",
+        "sqlglot",
+        "dbdyno.reading.reading",
+    }
+    assert not slow & set(done.stdout.split())

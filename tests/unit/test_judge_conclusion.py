@@ -15,7 +15,7 @@ from dbdyno.report.model import gather
 
 def levels(folder: Path, conclusion: str, making: Making | None = None) -> list[str]:
     """The levels of the findings; b is 10 % slower than a unless `making` says otherwise."""
-    making = making or Making(names=("pool", "plain"), speed=slower)
+    making = making or Making(connections=(10,), names=("pool", "plain"), speed=slower)
     making.conclusion = conclusion
     return [one.level for one in judge(make(folder, making)).checks if one.code == "Q02"]
 
@@ -52,11 +52,12 @@ def test_a_sentence_agrees_with_the_verdict_or_is_reported(
 
 
 def test_an_undecided_verdict_supports_no_direction(tmp_path: Path) -> None:
-    noisy = Making(names=("pool", "plain"), speed=Arms(a=lambda trial: 100 + trial.block, b=lambda _: 103))
+    noise = Arms(a=lambda trial: 100 + trial.block, b=lambda _: 103)
+    noisy = Making(connections=(10,), names=("pool", "plain"), speed=noise)
     assert levels(tmp_path, "plain is faster.", noisy) == ["warn"]
 
 
 def test_the_conclusion_is_in_the_report(tmp_path: Path) -> None:
-    run = make(tmp_path, Making(conclusion="b is slower."))
+    run = make(tmp_path, Making(connections=(10,), conclusion="b is slower."))
     judge(run)
     assert "Conclusion of the author: b is slower." in as_markdown(gather(run))

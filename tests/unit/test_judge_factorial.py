@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.unit.pages import undrawn
 from tests.unit.stored_run import Making, Speed, judged, make, verdict_of
 
-from dbdyno import report
 from dbdyno.experiment.family import contrasts
 from dbdyno.experiment.model import Factor, OltpWorkload
 from dbdyno.experiment.schedule import Trial
@@ -512,7 +512,7 @@ def test_an_experiment_without_factors_says_nothing_of_them(tmp_path: Path) -> N
 def test_the_report_tells_what_each_factor_does(tmp_path: Path) -> None:
     run = make(tmp_path, Making(factors=(VERSIONS, THREADS), connections=(10, 20), speed=speed, blocks=10))
     verdict = judge(run)
-    page = report.write(run).read_text()
+    page = undrawn(run)
     assert "Effect of each factor on the throughput of oltp_read_write" in page
     assert ">interact</span>" in page
     assert verdict.factors is not None

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.unit import simulated_trials
+from tests.unit.pages import undrawn
 from tests.unit.stored_run import Making, Speed, make, verdict_of
 
 from dbdyno import report
@@ -37,7 +38,7 @@ def speed(laws: dict[str, Law]) -> Speed:
 def judged(folder: Path, laws: dict[str, Law], **making: Any) -> dict[str, Any]:
     run = make(folder, Making(connections=SWEEP, speed=speed(laws), duration_s=1.0, warmup_s=0.0, **making))
     judge(run)
-    return verdict_of(run) | {"page": report.write(run).read_text()}
+    return verdict_of(run) | {"run": run, "page": undrawn(run)}
 
 
 def test_the_planted_knees_are_found_with_their_intervals(tmp_path: Path) -> None:
@@ -234,5 +235,6 @@ def test_the_report_says_why_a_failing_variant_has_no_law(tmp_path: Path) -> Non
 
     verdict = judged(tmp_path, LAWS, failed=crash)
     assert [entry["model"] for entry in verdict["scaling"]] == ["usl", None]
-    assert "The server failed in trials of b, which count as 0: no line and no peak" in verdict["page"]
-    assert "The law does not fit" not in verdict["page"]
+    page = report.write(verdict["run"]).read_text()
+    assert "The server failed in trials of b, which count as 0: no line and no peak" in page
+    assert "The law does not fit" not in page

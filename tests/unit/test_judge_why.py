@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.unit.pages import undrawn
 from tests.unit.stored_run import Arms, Making, make, verdict_of
 
-from dbdyno import report
 from dbdyno.experiment.schedule import Trial
 from dbdyno.explain.costs import SAMPLED_NAMES, costs, transactions_between
 from dbdyno.explain.formatting import amount, three_digits
@@ -202,7 +202,7 @@ def test_each_load_has_what_moved_there(tmp_path: Path) -> None:
     whole = {one["key"]: one["significant"] for one in found["comparisons"][0]["measures"]}
     assert [key for key, moved in whole.items() if moved] == ["Waits_when_crowded"]
     assert {"Crossing", "Still"} <= whole.keys()
-    page = report.write(found["run"]).read_text()
+    page = undrawn(found["run"])
     assert "Largest changes per load: b against a on oltp_read_write" in page
     # No process was seen.
     assert "Costs of one transaction of" not in page
@@ -212,7 +212,7 @@ def test_each_load_has_what_moved_there(tmp_path: Path) -> None:
 def test_one_load_is_the_whole_curve(tmp_path: Path) -> None:
     found = explained(tmp_path, status, process, connections=(10,))
     assert found["comparisons"][0]["points"] == []
-    assert "Largest changes per load" not in report.write(found["run"]).read_text()
+    assert "Largest changes per load" not in undrawn(found["run"])
 
 
 @pytest.mark.parametrize("device", [True, False])
@@ -230,7 +230,7 @@ def test_reads_and_writes_are_the_devices_or_else_the_processes(tmp_path: Path, 
     measures = {one["key"]: one for one in found["comparisons"][0]["measures"]}
     assert measures["read_calls"]["group"] == ("part" if device else "resource")
     assert measures["read_calls"]["significant"] == (not device)
-    page = report.write(found["run"]).read_text()
+    page = undrawn(found["run"])
     assert ('scope="col">read calls</th>' in page) == (not device)
     assert ('scope="col">disk reads</th>' in page) == device
 
@@ -275,7 +275,7 @@ def test_counters_that_could_not_be_read_are_told(tmp_path: Path) -> None:
 
 def test_the_report_says_it_in_words_and_in_a_table(tmp_path: Path) -> None:
     run = explained(tmp_path, status, process)["run"]
-    page = report.write(run).read_text()
+    page = undrawn(run)
     assert "metrics changed significantly." in page
     assert "context switches per transaction instead of" in page
     assert "Costs of one transaction of oltp_read_write" in page
@@ -337,7 +337,7 @@ def test_runs_without_edges_are_judged_without_a_why(tmp_path: Path) -> None:
     judge(run)
     explanation = json.loads((run.path / "explained.json").read_text())
     assert explanation["costs"] == []
-    assert "<h2>Why</h2>" not in report.write(run).read_text()
+    assert "<h2>Why</h2>" not in undrawn(run)
 
 
 def test_transactions_between_two_instants() -> None:

@@ -294,3 +294,26 @@ def test_a_build_changes_no_folder_behind_a_link(tmp_path: Path) -> None:
         commits.build(repository, "HEAD", how, builds)
     assert (other / "untracked").read_text() == "precious"
     assert {path.name for path in other.iterdir()} == {".git", "untracked"}
+
+
+def test_the_search_for_processes_reads_no_flags_of_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def flags(_process: Path, descriptor: str) -> int:
+        read.append(descriptor)
+        return os.O_RDONLY
+
+    monkeypatch.setattr(owned_folder, "_flags", flags)
+    directory = tmp_path / "server"
+    owned_folder.create(directory, tmp_path)
+    with (directory / "data").open("wb") as other:
+        code = "import sys; sys.stdin.read()"
+        files = [other.fileno()]
+        with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, pass_fds=files) as process:
+            owned_folder.end_processes(directory, tmp_path)
+            assert process.poll() is None
+            process.communicate()
+    # A machine has thousands of open files, and every start of a server looks at them.
+    assert read == []

@@ -32,25 +32,6 @@ def found(pattern: str, text: str = README) -> tuple[str, ...]:
     return match.groups()
 
 
-def measured(figure: str) -> tuple[float, float, float]:
-    """A figure at 3,000 connections on shared CPUs: dbdyno's, sysbench's, and the ratio of the pairs."""
-    (section,) = found(r"(?s)<!-- begin oltp_point_select shared batch -->(.*?)<!-- end", RESULTS)
-    (row,) = found(rf"\| 3000 \| {figure} \| (.*)", section)
-    dbdyno, sysbench, _bare, ratio, *_ = row.split(" | ")
-    return float(dbdyno), float(sysbench), float(ratio)
-
-
-def test_the_figures_against_sysbench_are_those_of_the_benchmark() -> None:
-    times, percent, own, other = found(
-        r"with 3,000 connections on the same two CPUs: ([\d.]+) times the throughput, (\d+) % of the "
-        r"client's CPU per query, and (\d+) MiB of memory instead of (\d+) "
-    )
-    assert times == f"{measured('throughput, tx/s')[2]:.1f}"
-    assert percent == f"{100 * measured('client CPU per query, us')[2]:.0f}"
-    memory = measured("peak memory, MiB")
-    assert (own, other) == (f"{memory[0]:.0f}", f"{memory[1]:.0f}")
-
-
 def test_the_exit_codes_are_those_of_the_code() -> None:
     (codes,) = found(r"Exit codes: (.*?)\.")
     assert [int(code) for code in re.findall(r"\d+", codes)] == sorted(ExitCode)

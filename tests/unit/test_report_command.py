@@ -14,9 +14,10 @@ from dbdyno import judge
 from dbdyno.store import Run
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    run = make(tmp_path / "results", Making(blocks=2))
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One load has the fewest charts."""
+    run = make(tmp_path_factory.mktemp("results"), Making(blocks=2, connections=(10,)))
     judge.judge(run)
     run.release()
     return run

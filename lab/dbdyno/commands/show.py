@@ -7,7 +7,6 @@ from pathlib import Path
 
 from dbdyno.commands import comparison_output
 from dbdyno.commands.choices import Output
-from dbdyno.commands.read import show_stored
 from dbdyno.commands.stored_run import judge_if_needed, open_run
 from dbdyno.store import Run
 from dbdyno.store.imported import READING, Imported, is_imported
@@ -17,6 +16,9 @@ from dbdyno.store.listing import EXPERIMENT, find_folder
 def show(name: Path | None, results: Path, *, accept_changes: bool, output: Output) -> None:
     """Print the result of a run as `output` says. Raises Problem."""
     if name is not None and is_imported(folder := find_folder(results, name, (EXPERIMENT, READING))):
+        # The readers of documents load slowly.
+        from dbdyno.commands.read import show_stored  # noqa: PLC0415
+
         show_stored(Imported.open(folder), output)
         return
     run = open_run(results, name, accept_changes=accept_changes)

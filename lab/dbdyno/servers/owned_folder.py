@@ -201,15 +201,17 @@ def _is_started_in(pid: int, directory: Path) -> bool:
     # The process may end meanwhile, or belong to another user, whose processes dbdyno did not start.
     with contextlib.suppress(OSError):
         mark = (directory / MARK).lstat()
-        has_variable = _started_in(process).is_relative_to(os.path.realpath(directory))
+        real = os.path.realpath(directory)
+        has_variable = _started_in(process).is_relative_to(real)
         for descriptor in (process / "fd").iterdir():
             with contextlib.suppress(OSError):
                 status = descriptor.stat()
-                flags = _flags(process, descriptor.name)
-                if (status.st_dev, status.st_ino) == (mark.st_dev, mark.st_ino) and flags & os.O_APPEND:
+                is_mark = (status.st_dev, status.st_ino) == (mark.st_dev, mark.st_ino)
+                # Flags are read only where they decide: this looks at every open file of the machine.
+                if is_mark and _flags(process, descriptor.name) & os.O_APPEND:
                     return True
-                is_below = descriptor.readlink().is_relative_to(os.path.realpath(directory))
-                if has_variable and is_below and flags & os.O_ACCMODE != os.O_RDONLY:
+                is_below = has_variable and descriptor.readlink().is_relative_to(real)
+                if is_below and _flags(process, descriptor.name) & os.O_ACCMODE != os.O_RDONLY:
                     return True
     return False
 

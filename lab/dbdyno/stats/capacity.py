@@ -11,8 +11,6 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from scipy.optimize import isotonic_regression
-
 # A latency counts as at most so many times the limit. The latency of an overloaded server depends on the
 # length of the trial, and that of a failed one is infinite.
 BEYOND_MAX = 10.0
@@ -24,6 +22,9 @@ def log_capacity(rates: Sequence[float], latencies: Sequence[float], limit: floa
 
     A latency is infinite if the server failed or did not keep up.
     """
+    # Loads slowly, and most commands compute no capacity.
+    from scipy.optimize import isotonic_regression  # noqa: PLC0415
+
     most = math.log(BEYOND_MAX)
     excess = [min(math.log(latency / limit), most) for latency in latencies]
     fitted = [float(value) for value in isotonic_regression(excess).x]

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares, nnls
 
 # One load more than the law has parameters: with three loads every curve would fit.
 LOADS_MIN = 4
@@ -56,6 +55,9 @@ def fit(connections: Sequence[float], throughput: Sequence[float]) -> Law:
 
     Raises ValueError for fewer than `LOADS_MIN` different loads, and for values that are not above 0.
     """
+    # Loads slowly, and most commands fit no law.
+    from scipy.optimize import least_squares  # noqa: PLC0415
+
     n, x = np.asarray(connections, dtype=np.float64), np.asarray(throughput, dtype=np.float64)
     if len(np.unique(n)) < LOADS_MIN:
         raise ValueError(
@@ -91,6 +93,8 @@ def _start(n: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64
 
     The residuals are relative to N / X.
     """
+    from scipy.optimize import nnls  # noqa: PLC0415
+
     weight = x / n
     columns = np.column_stack([weight, n * weight, n * n * weight])
     # Columns are scaled to the same length, so that the solver's tolerance is equally strict for each.
