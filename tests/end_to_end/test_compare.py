@@ -157,6 +157,27 @@ def test_a_finished_run_is_judged_again_and_not_measured_again(
     assert {path: path.stat().st_mtime_ns for path in (run.path / "trials").rglob("*")} == before
 
 
+def test_a_finished_run_is_judged_again_with_other_choices(
+    comparing: Comparing, done: tuple[Any, Run]
+) -> None:
+    _, run = done
+    planned = json.loads((run.path / "verdict.json").read_text())
+    choice = ["--leave-out", "connections=1", "--reason", "a backup ran"]
+    words = ["dbdyno", "report", str(run.path), "--format", "json", *choice]
+    answer = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    (comparison,) = json.loads(answer.stdout)["comparisons"]
+    assert [point["at"] for point in comparison["points"]] == [{"connections": 4}]
+    assert comparison["curve"]["sentence"].startswith("Chosen afterwards (connections 1 left out): ")
+    # An override concerns the judgement alone, so the run is not one of another experiment.
+    resumed = comparing.run("--resume", "--no-report", "--set", "override.P07=the limit is known")
+    assert resumed.returncode == 0, resumed.stderr
+    assert resumed.stdout.splitlines()[-1].startswith("Chosen afterwards (override of P07): ")
+    assert "chosen_afterwards" not in json.loads((run.path / "verdict.json").read_text())
+    assert json.loads((run.path / "verdict.json").read_text())["comparisons"] == planned["comparisons"]
+    assert run.changed_files() == []
+
+
 def test_a_run_with_a_changed_byte_is_refused(done: tuple[Any, Run], comparing: Comparing) -> None:
     _, run = done
     assert run.changed_files() == []

@@ -32,11 +32,43 @@ def report(  # noqa: PLR0917 — one parameter per option; typer passes them by 
         typer.Option(metavar="DIR", help="Folder to write the files to (default: that of the run)."),
     ] = None,
     open_report: OpenReport = False,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Judge the run again with another delta_percent, max_loss_percent, metrics or override, "
+            "such as design.delta_percent=3, and store that next to the planned judgement. Can be repeated.",
+        ),
+    ] = None,
+    omissions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--leave-out",
+            metavar="WHAT",
+            help="Judge the run again without block=N, connections=N, rate=N or workload=TITLE. Can be "
+            "repeated.",
+        ),
+    ] = None,
+    reason: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Why the run is judged again; --leave-out needs it."),
+    ] = None,
     results: Results = RESULTS,
 ) -> None:
     """Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG, or in a format of another program."""
+    from dbdyno.commands.judging_again import Choices
     from dbdyno.commands.report import Target
     from dbdyno.commands.report import report as work
 
     target = Target(format, language, output, open_report)
-    work(run, results, target, max_loss, undecided, accept_changes=accept_changes)
+    choices = Choices(assignments or (), omissions or (), reason)
+    work(
+        run,
+        results,
+        target,
+        max_loss=max_loss,
+        undecided=undecided,
+        choices=choices,
+        accept_changes=accept_changes,
+    )

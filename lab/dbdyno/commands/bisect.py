@@ -220,7 +220,9 @@ class _Bisection:
     def _open_run(self, experiment: Experiment, document: Document, stored_run: str | None) -> Run:
         newest = next(iter(list_runs(self._options.results, experiment.name)), None)
         if stored_run is not None and str(newest) == stored_run:
-            return Run.resume(self._options.results, experiment)
+            run = Run.resume(self._options.results, experiment)
+            run.use_overrides(experiment.override)
+            return run
         experiment = choose_pairing(experiment).with_order_seed(secrets.randbelow(ORDER_SEEDS))
         facts = environment(Engine().version())
         return Run.create(self._options.results, experiment, as_toml(document).encode(), None, facts)

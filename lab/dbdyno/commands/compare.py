@@ -34,6 +34,7 @@ from dbdyno.commands.sharing import only_measurement
 from dbdyno.experiment.base import DURATION_S_MAX
 from dbdyno.experiment.durations import format_duration, parse_duration_s
 from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.rejudging import Rejudging
 from dbdyno.experiment.schedule import ORDER_SEEDS
 from dbdyno.fleet.fleet_engine import open_engine
 from dbdyno.judge.gate import require_gate
@@ -50,6 +51,7 @@ from dbdyno.run.planning import plan as make_plan
 from dbdyno.run.stopping import Limits, finished_blocks
 from dbdyno.store import Run, files
 from dbdyno.store.endings import read_endings, time_shares
+from dbdyno.store.judgement import complete_judgement, has_ended, store_judgement
 from dbdyno.store.verdict import VerdictFile
 from dbdyno.store.workers import chosen_workers
 
@@ -94,12 +96,13 @@ def measure(
         expected = None if resume else make_plan(experiment, find_earlier(results, experiment))
         run = _open(source, experiment, results, resume=resume, engine=engine)
         try:
-            # The stored experiment has an order seed: chosen above, or by the run that is resumed.
-            experiment = run.experiment()
+            # The stored experiment has an order seed: chosen above, or by the run that is resumed. Its checks
+            # have the overrides of the file, although those of a run that has ended do not change.
+            experiment = run.experiment().model_copy(update={"override": experiment.override})
             comparison_output.describe(console, experiment, source.profile, chosen_workers(run))
             if expected is not None:
                 print_text(console, f"  plan      {summary(expected)}", indent=12)
-            show = partial(_conclude, run, experiment, output)
+            show = partial(conclude, run, experiment, output)
             conclusion = _run(console, experiment, run, engine, limits=limits, conclude=show)
             verdict = show()
         finally:
@@ -108,13 +111,22 @@ def measure(
     return run, _exit_code(verdict, conclusion, undecided)
 
 
-def _conclude(run: Run, experiment: Experiment, output: Output) -> VerdictFile:
-    """Judge the run, print the result and write the report. Raises StoreProblem."""
+def conclude(run: Run, experiment: Experiment, output: Output) -> VerdictFile:
+    """Judge the run, print the result and write the report. If a run that had ended is resumed with other
+    overrides, they are those of a later judgement with these. Raises StoreProblem.
+    """
+    shown = run
     with files.store_errors(run.path):
         verdict = judge.judge(run)
-    comparison_output.show(run, experiment, output)
+        if experiment.override != run.experiment().override:
+            removed = dict.fromkeys(run.experiment().override)
+            changes = Rejudging(override={**removed, **experiment.override})
+            shown = judgement = store_judgement(run, changes, None)
+            verdict = judge.judge(judgement)
+            complete_judgement(judgement)
+    comparison_output.show(shown, experiment, output)
     if output.writes_report:
-        comparison_output.write_report(run, output)
+        comparison_output.write_report(shown, output)
     elif not output.quiet:
         print(f"run: {run.path}", file=sys.stderr)
     return verdict
@@ -148,9 +160,19 @@ def _limits(experiment: Experiment, more_blocks: int | None, max_time: str | Non
     return Limits(max_time_s, more_blocks)
 
 
+def resume_run(results: Path, experiment: Experiment) -> Run:
+    """The newest run of the experiment, locked. One that has not ended gets the overrides of the experiment.
+    Raises StoreProblem.
+    """
+    run = Run.resume(results, experiment)
+    if not has_ended(run):
+        run.use_overrides(experiment.override)
+    return run
+
+
 def _open(source: Source, experiment: Experiment, results: Path, *, resume: bool, engine: Engine) -> Run:
     if resume:
-        return Run.resume(results, experiment)
+        return resume_run(results, experiment)
     experiment = experiment.with_order_seed(secrets.randbelow(ORDER_SEEDS))
     facts = environment(engine.version())
     content = source.file.read_bytes() if source.content is None else source.content

@@ -24,6 +24,7 @@ from dbdyno.languages import IN_ENGLISH, Translator, translator
 from dbdyno.problem import Problem
 from dbdyno.report import formatting
 from dbdyno.report.background_table import background_rows
+from dbdyno.report.judgements import judgement_texts
 from dbdyno.report.tables import as_json
 from dbdyno.run.pilot import describe_plan
 from dbdyno.run.warmup import describe_probe, has_warmup_trials, length_s
@@ -100,6 +101,8 @@ def show(run: Run, experiment: Experiment, output: Output = Output()) -> None:
     else:
         if not output.quiet:
             _show_result(judged, experiment, translate)
+            for text in judgement_texts(run, judged[0]):
+                print_text(result_console(), translate(text))
         _show_verdict(judged[0], translate)
     if not output.quiet:
         show_findings(judged[0], translate)

@@ -3,6 +3,9 @@
 If the run has no verdict, or one of an older dbdyno, it is judged first. html, svg, png and parquet are files
 in the run's folder, and their paths are printed; the others go to standard output. With --max-loss, or with
 design.max_loss_percent in the experiment, the gate has the exit code, and its sentences go to standard error.
+
+With --set or --leave-out the run is judged again, and that judgement is rendered; its sentences go to
+standard error too.
 """
 
 from __future__ import annotations
@@ -17,11 +20,14 @@ from dbdyno import report as reporting
 from dbdyno.commands.choices import Format, Undecided, require_language
 from dbdyno.commands.comparison_output import warn_missing_charts
 from dbdyno.commands.gating import exit_code, parse_max_loss, require_max_loss
+from dbdyno.commands.judging_again import Choices, judge_again, show_chosen
 from dbdyno.commands.opening import open_page
 from dbdyno.commands.stored_run import judge_if_needed, open_run
 from dbdyno.exports import WRITERS
+from dbdyno.judge.afterwards import mark_gate
 from dbdyno.judge.gate import gate, require_gate
-from dbdyno.problem import ExitCode
+from dbdyno.languages import translator
+from dbdyno.problem import ExitCode, Problem
 from dbdyno.report import tables
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
@@ -50,16 +56,27 @@ def report(
     run: Path | None,
     results: Path,
     target: Target,
+    *,
     max_loss: str | None,
     undecided: Undecided | None,
-    *,
+    choices: Choices,
     accept_changes: bool,
 ) -> None:
     """Render a stored run; with a gate, exit with its code. Raises Problem."""
+    if choices.reason is not None and not choices:
+        raise Problem("--reason has no effect without --set or --leave-out", "Leave it out")
     limit = None if max_loss is None else parse_max_loss(max_loss)
     stored = open_run(results, run, accept_changes=accept_changes)
     with stored.reading():
-        _report(stored, target, limit, undecided)
+        if limit is not None:
+            require_gate(stored.experiment())
+        language = require_language(target.language)
+        judge_if_needed(stored, language)
+        shown: Run = stored
+        if choices:
+            shown = judge_again(stored, choices, language)
+            show_chosen(shown, translator(language))
+        _report(shown, target, limit, undecided)
 
 
 def _report(stored: Run, target: Target, limit: float | None, undecided: Undecided | None) -> None:
@@ -68,7 +85,6 @@ def _report(stored: Run, target: Target, limit: float | None, undecided: Undecid
     require_max_loss(undecided, max_loss_percent)
     if max_loss_percent is not None:
         require_gate(experiment)
-    judge_if_needed(stored, require_language(target.language))
     _render(stored, target, NOT_RENDERED if max_loss_percent is None else ExitCode.NOT_COMPARABLE)
     # The document on standard output must be whole before the gate's sentences.
     sys.stdout.flush()
@@ -94,7 +110,7 @@ def _render(stored: Run, target: Target, not_rendered: int) -> None:
         case Format.PARQUET:
             from dbdyno.analysis import Results  # noqa: PLC0415 — reads histograms, which no other format needs.
 
-            folder = (target.folder or stored.path) / "parquet"
+            folder = (target.folder or stored.judged_path) / "parquet"
             refuse_links(stored, folder)
             for path in Results(stored).write_parquet(folder):
                 print(path)
@@ -108,7 +124,7 @@ def _gate(stored: Run, max_loss_percent: float, undecided: Undecided | None) -> 
     assert verdict is not None, "the run has been judged"
     result = verdict.gate
     if result is None or result.max_loss_percent != max_loss_percent:
-        result = gate(verdict, max_loss_percent)
+        result = mark_gate(gate(verdict, max_loss_percent), verdict.chosen_afterwards or ())
     for sentence in result.sentences:
         print(sentence, file=sys.stderr)
     return exit_code(result, undecided)

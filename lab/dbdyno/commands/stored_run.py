@@ -23,7 +23,7 @@ def judge_if_needed(run: Run, language: str = ENGLISH) -> None:
     """
     judged = run.judge_files()
     was_changed = judged is not None and any(finding.code == "R16" for finding in judged[0].checks)
-    is_english_only = language != ENGLISH and not (run.path / texts.FILE).exists()
+    is_english_only = language != ENGLISH and not (run.judged_path / texts.FILE).exists()
     if judged is None or was_changed or is_english_only or run.changed_files():
         # scipy takes a second to import.
         from dbdyno.judge import judge  # noqa: PLC0415

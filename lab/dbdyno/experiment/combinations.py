@@ -25,15 +25,20 @@ def find_independent_errors(document: Mapping[str, Any], resolved: Mapping[str, 
     """Errors that are found although other values are invalid; `resolved` is the input of the model."""
     yield from _duplicate_errors("variant", [str(one.get("name")) for one in document["variant"]])
     yield from _duplicate_errors("workload", [workload_title(one) for one in document["workload"]])
-    for code, reason in resolved["override"].items():
+    yield from find_override_errors(resolved["override"])
+    duration_s = resolved["load"].get("duration_s", DURATION_S_MIN)
+    if 0.0 < duration_s < DURATION_S_MIN:
+        yield InputError("load.duration", f"{duration_s:g}s", "a trial measures at least 500ms")
+
+
+def find_override_errors(override: Mapping[str, Any]) -> Iterator[InputError]:
+    """Errors in the codes and the reasons of [override]."""
+    for code, reason in override.items():
         if code not in CODES:
             yield InputError(f"override.{code}", reason, "no check has this code", did_you_mean(code, CODES))
         elif isinstance(reason, str) and not reason.strip():
             fix = f'Write {code} = "the reason why the run may continue"'
             yield InputError(f"override.{code}", reason, "an override needs a reason", fix)
-    duration_s = resolved["load"].get("duration_s", DURATION_S_MIN)
-    if 0.0 < duration_s < DURATION_S_MIN:
-        yield InputError("load.duration", f"{duration_s:g}s", "a trial measures at least 500ms")
 
 
 def _comparison_errors(experiment: Experiment) -> Iterator[InputError]:

@@ -303,8 +303,12 @@ class Experiment(Model):
         """
         if self.load.promise is not None:
             return (CAPACITY,)
-        names = self.design.metrics or (("p95",) if self.load.rate else ("throughput",))
-        return tuple(map(metric_key, names))
+        return tuple(map(metric_key, self.metric_names))
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """The names of these metrics in the file, unless the capacity is judged."""
+        return self.design.metrics or (("p95",) if self.load.rate else ("throughput",))
 
     @property
     def latency_metric(self) -> str:

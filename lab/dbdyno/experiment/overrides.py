@@ -55,6 +55,12 @@ def parse_assignment(text: str) -> tuple[str, Any] | InputError:
         return key, value
 
 
+def change_overrides(override: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    """A table [override] with changed reasons; None removes an override."""
+    changed = {**override, **changes}
+    return {code: reason for code, reason in changed.items() if reason is not None}
+
+
 def is_workload_name(key: str) -> bool:
     """Whether a change sets the name of workloads."""
     match = _KEY.fullmatch(key)

@@ -24,3 +24,8 @@ class Point(Model):
     def as_dict(self) -> dict[str, int | float]:
         """The point as in `verdict.json` and `trial.json`: {"connections": n} or {"rate": r}."""
         return {"connections": self.connections} if self.rate is None else {"rate": self.rate}
+
+    @property
+    def level(self) -> float:
+        """What distinguishes it from the other points: the rate, or the number of connections."""
+        return self.connections if self.rate is None else self.rate

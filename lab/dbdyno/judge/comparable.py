@@ -20,7 +20,7 @@ from dbdyno.experiment.model import JUDGING_KEYS, Experiment, Variant
 from dbdyno.experiment.quantities import as_text
 from dbdyno.finding import FreeForm
 from dbdyno.store import Run
-from dbdyno.store.run import key_differences
+from dbdyno.store.differences import key_differences
 from dbdyno.store.verdict import VerdictFile
 from dbdyno.text import compose, join
 
@@ -35,7 +35,7 @@ _IGNORED = re.compile(
 )
 # Keys that describe the circumstances.
 _CIRCUMSTANCES = re.compile(
-    r"design\.(seed|order|pairing|slice)|loading\.method|client\..*"
+    r"override\..*|design\.(seed|order|pairing|slice)|loading\.method|client\..*"
     r"|variant\[.*\]\.server\.(kind|version|cpus|basedir|config|image|memory|cpu_limit|network|url|start|stop"
     r"|restore|describe|sample|before_trial|during_trial|after_trial)(\[.*)?"
     r"|variant\[.*\]\.session\.(tls_ca|tls_certificate|tls_key|server_public_key)"
@@ -98,7 +98,7 @@ def differences(first: Side, second: Side) -> Differences:
     refusals = [*_shape_refusals(first, second, names)]
     notes = [*_point_notes(first.experiment, second.experiment, names)]
     one, other = (_view(of.experiment, first.experiment, second.experiment) for of in (first, second))
-    for key, before, after in key_differences(one, other, ""):
+    for key, before, after in key_differences(one, other):
         text = _values(key, (before, after), names)
         if _CIRCUMSTANCES.fullmatch(key):
             notes.append(text)

@@ -403,9 +403,11 @@ def is_disturbed(findings: Sequence[Finding]) -> bool:
 
 
 def with_overrides(findings: Iterable[Finding], experiment: Experiment) -> list[Finding]:
-    """The findings, with the reasons from the experiment's table [override]."""
+    """The findings, with the reasons from the experiment's table [override], which may differ from those with
+    which they were stored.
+    """
     return [
-        replace(one, override=one.override or experiment.override.get(one.code))
+        replace(one, override=experiment.override.get(one.code))
         if one.level == "stop" or one.code in OVERRIDABLE_WARNINGS
         else one
         for one in findings

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from dbdyno.experiment.differences import is_identical
 from dbdyno.experiment.family import allows_false_discoveries, family_size, is_factorial
@@ -26,6 +27,7 @@ from dbdyno.judge import (
     statements,
     stopping,
 )
+from dbdyno.judge.afterwards import mark_chosen
 from dbdyno.judge.caveats import caveats
 from dbdyno.judge.ceiling import client_ceiling
 from dbdyno.judge.changed_files import changed_files
@@ -67,6 +69,7 @@ from dbdyno.stats.verdict_rule import ANSWERS
 from dbdyno.store import EXPLAINED, JUDGED, MEASURED, VERDICT, Run
 from dbdyno.store.ceiling import read_ceilings
 from dbdyno.store.endings import read_endings, read_resumptions
+from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
 from dbdyno.store.texts import write_texts
 from dbdyno.store.verdict import Comparison as ComparisonEntry
@@ -127,13 +130,18 @@ def judge(run: Run) -> VerdictFile:
     if (max_loss_percent := experiment.design.max_loss_percent) is not None:
         gated = gate(verdict, max_loss_percent, sure(comparisons))
         verdict = verdict.model_copy(update={"gate": gated})
-    measured.write(run.path / MEASURED)
-    explanation.write(run.path / EXPLAINED)
-    # Before the verdict, without which the run is judged again.
-    failures = [trial.failure for trial in trials]
-    write_texts(run.path, verdict.model_dump(mode="json"), explanation.model_dump(mode="json"), failures)
-    verdict.write(run.path / VERDICT)
+    verdict = mark_chosen(verdict, run.chosen_afterwards())
+    _write(run.judged_path, verdict, measured, explanation)
     return verdict
+
+
+def _write(folder: Path, verdict: VerdictFile, measured: MeasuredFile, explanation: ExplainedFile) -> None:
+    measured.write(folder / MEASURED)
+    explanation.write(folder / EXPLAINED)
+    # Before the verdict, without which the run is judged again.
+    failures = [trial.failure for trial in measured.trials]
+    write_texts(folder, verdict.model_dump(mode="json"), explanation.model_dump(mode="json"), failures)
+    verdict.write(folder / VERDICT)
 
 
 def _entries(
@@ -171,7 +179,8 @@ def _record_findings(run: Run, evidence: Evidence, experiment: Experiment) -> It
     yield from findings.repeated_attempts(evidence.attempts, trials)
     yield from findings.failures_in_repeated_blocks(evidence.replaced_failures)
     yield from resumptions(read_resumptions(run))
-    yield from changed_files([name for name in run.changed_files() if name not in JUDGED])
+    own = {str((run.judged_path / name).relative_to(run.path)) for name in JUDGED}
+    yield from changed_files([name for name in run.changed_files() if name not in own])
     yield from findings.counters(evidence.unread, trials)
     yield from findings.arithmetic(evidence.contradictions, trials)
     yield from warm_state(trials, experiment, has_warmup_trials=is_warm_state_checked(run))

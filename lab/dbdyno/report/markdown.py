@@ -51,6 +51,7 @@ class _Writer:
         for sentence in verdict.gate.sentences if verdict.gate else ():
             lines += [self._escaped(sentence), ""]
         lines += [self._escaped(verdict.family.text), ""] if verdict.family.text else []
+        lines += self._list(report.judgements)
         for chart in pictures:
             if chart.name.startswith("effect-"):
                 lines += [f"![{self._escaped(chart.title)}](charts/{quote(chart.name)}.png)", ""]

@@ -10,6 +10,7 @@ from dbdyno.experiment.metrics import is_latency
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import LEVELS, Finding, FreeForm
 from dbdyno.report.fleet_table import EngineRow, engine_rows
+from dbdyno.report.judgements import judgement_texts
 from dbdyno.report.replication import embedded
 from dbdyno.server_record import ServerRecord
 from dbdyno.store import Run, StoreProblem
@@ -85,6 +86,8 @@ class Report:
     shares: Shares | None = None
     # SHA-256 of the experiment, taken before the first trial.
     hash: str = ""
+    # Which judgement of the run this is, and which others it has.
+    judgements: Sequence[str] = ()
     # What `dbdyno replicate` needs, as JSON without characters of HTML.
     replication: str = ""
 
@@ -250,5 +253,6 @@ def gather(run: Run) -> Report:
         engines=engine_rows(trials),
         shares=time_shares(read_endings(run)),
         hash=run.hash,
+        judgements=judgement_texts(run, verdict),
         replication=embedded(run, verdict, servers) if verdict.sentences else "",
     )

@@ -84,6 +84,9 @@ def embedded(run: Run, verdict: VerdictFile, servers: Mapping[str, ServerRecord]
         },
         verdict=_effects(verdict),
     ).model_dump(mode="json")
+    if run.judged_path != run.path:
+        text = "its judgement was chosen when the data had been seen; the planned one has another report"
+        published = {"format": 1, "refusal": text}
     if any(_has_account(url) for url in _URL.findall(json.dumps(published, ensure_ascii=False))):
         text = "its servers are named by URLs with an account, which a report does not carry on"
         published = {"format": 1, "refusal": text}

@@ -23,7 +23,8 @@ from dbdyno.languages import ENGLISH
 from dbdyno.report import formatting
 from dbdyno.report.page import environment_for
 from dbdyno.report.writing import render_page
-from dbdyno.store import VERDICT, ChangedRun, Run, StoreProblem, files
+from dbdyno.store import ChangedRun, Run, StoreProblem, files
+from dbdyno.store.judgement import newest_verdict_ns
 from dbdyno.store.listing import began, is_running, list_runs
 from dbdyno.store.run import run_order
 from dbdyno.store.verdict import VerdictFile
@@ -136,7 +137,7 @@ def _write_report(run: Run, folder: Path, warn: Callable[[str], object], languag
     """
     path = folder / _PAGE
     with files.store_errors(path):
-        verdict_ns = (run.path / VERDICT).stat().st_mtime_ns
+        verdict_ns = newest_verdict_ns(run)
         if path.is_file() and path.stat().st_mtime_ns >= verdict_ns and _is_in(path, language):
             return
     content, rendered = render_page(run, language)

@@ -67,6 +67,8 @@ def summarize(path: Path) -> Summary:
     texts = [_text(entry, with_workload=several) for _, entry in verdict.sentences]
     if verdict.is_summed_up:
         texts = verdict.headlines
+    elif verdict.chosen_afterwards:
+        texts = [compose("{text} (chosen afterwards)", text=text) for text in texts]
     return Summary(
         **known,
         state="judged",

@@ -59,7 +59,7 @@ def render_page(run: Run, language: str = ENGLISH) -> tuple[str, RenderedCharts]
 
 def report_folder(run: Run, language: str, folder: Path | None = None) -> Path:
     """The folder of the report in a language."""
-    base = folder or run.path
+    base = folder or run.judged_path
     return base if language == ENGLISH else base / language
 
 

@@ -38,6 +38,7 @@ _REQUIRED = frozenset(
         "server.json",
         "trial.json",
         "events.jsonl.gz",
+        "chosen_afterwards.json",
     }
 )
 # Files that count as changed if they are there and were not noted: the list has lost its end.

@@ -20,13 +20,16 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.experiment.model import Experiment, Point
+from dbdyno.experiment.overrides import change_overrides
 from dbdyno.experiment.promise import SHARES
 from dbdyno.experiment.schedule import Trial, schedule, trial_number
 from dbdyno.experiment.server_config import config_digests
 from dbdyno.experiment.variant import move_connection_settings
 from dbdyno.finding import FINDINGS, Finding, FreeForm
 from dbdyno.problem import ExitCode
-from dbdyno.store import digests, files, texts
+from dbdyno.store import afterwards, digests, files, texts
+from dbdyno.store.afterwards import AfterwardsFile, ChosenAfterwards
+from dbdyno.store.differences import canonical, describe_differences
 from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.files import ChangedRun, StoreProblem
 from dbdyno.store.measured import MeasuredFile
@@ -194,6 +197,11 @@ class Run:
             self._lock = None
 
     @property
+    def judged_path(self) -> Path:
+        """The folder of the judge's files, and of the report."""
+        return self.path
+
+    @property
     def hash(self) -> str:
         """SHA-256 of the resolved experiment."""
         return str(self._experiment_json()["hash"])
@@ -232,7 +240,25 @@ class Run:
             self._experiment = stored_experiment(self.resolved)
             if (path := self.path / RATES).exists():
                 self._experiment.load.set_found_rates(tuple(files.read_json(path)["rates"]))
+            changes = [change for one in afterwards.read_choices(self.path) for change in one.changes]
+            changed = afterwards.override_changes(changes)
+            override = change_overrides(self._experiment.override, changed)
+            self._experiment = self._experiment.model_copy(update={"override": override})
         return self._experiment
+
+    def chosen_afterwards(self) -> list[ChosenAfterwards]:
+        """What was chosen about the judgement when data of the run had been seen. Raises StoreProblem."""
+        return [one for one in afterwards.read_choices(self.path) if one.trials]
+
+    def use_overrides(self, override: Mapping[str, str]) -> None:
+        """Judge the run with another table [override], from now on. Raises StoreProblem."""
+        if changes := afterwards.changed_overrides(self.experiment().override, override):
+            choice = ChosenAfterwards(
+                unix_us=time.time_ns() // 1000, trials=len(self.trials()), changes=changes
+            )
+            choices = [*afterwards.read_choices(self.path), choice]
+            AfterwardsFile(choices=choices).write(self.path / afterwards.FILE)
+            self._experiment = None
 
     def schedule(self) -> list[Trial]:
         """Every planned trial in order, then the trials of repeated blocks.
@@ -365,15 +391,15 @@ class Run:
         """verdict.json; None if the run was not judged, or was judged by an older dbdyno. Raises
         StoreProblem.
         """
-        return VerdictFile.read(self.path / VERDICT)
+        return VerdictFile.read(self.judged_path / VERDICT)
 
     def judge_files(self) -> JudgeFiles | None:
         """verdict.json, measured.json and explained.json, with texts that can be translated; None if one is
         missing or has an older schema. Raises StoreProblem.
         """
-        texts.read_texts(self.path)
-        verdict, measured = self.verdict(), MeasuredFile.read(self.path / MEASURED)
-        explained = ExplainedFile.read(self.path / EXPLAINED)
+        texts.read_texts(self.judged_path)
+        verdict, measured = self.verdict(), MeasuredFile.read(self.judged_path / MEASURED)
+        explained = ExplainedFile.read(self.judged_path / EXPLAINED)
         if verdict is None or measured is None or explained is None:
             return None
         return verdict, measured, explained
@@ -385,15 +411,11 @@ class Run:
         in the current defaults, and the stored hash shows only whether the configuration files have changed.
         """
         stored = self._experiment_json()["experiment"]
-        differing = list(
-            key_differences(self.experiment().model_dump(mode="json"), experiment.model_dump(mode="json"), "")
-        )
-        if not differing:
-            return (
-                "" if self.hash == experiment_hash(stored, experiment) else "a configuration file has changed"
-            )
-        shown = ", ".join(f"{key} was {_shown(was)} and is {_shown(now)}" for key, was, now in differing[:3])
-        return shown + (f" and {len(differing) - 3} more" if len(differing) > 3 else "")
+        was, now = (one.model_dump(mode="json") for one in (self.experiment(), experiment))
+        # What concerns the judgement alone does not change what is measured.
+        if differing := describe_differences(was, now | {"override": was["override"]}):
+            return differing
+        return "" if self.hash == experiment_hash(stored, experiment) else "a configuration file has changed"
 
     def _schedule_json(self) -> list[dict[str, Any]]:
         value: list[dict[str, Any]] = files.read_json(self.path / "schedule.json")
@@ -451,15 +473,11 @@ def stored_experiment(resolved: Mapping[str, Any]) -> Experiment:
 
 def experiment_hash(stored: Any, experiment: Experiment) -> str:
     """SHA-256 of a stored experiment and its configuration files."""
-    digest = hashlib.sha256(_canonical(stored))
+    digest = hashlib.sha256(canonical(stored))
     for config in filter(None, (variant.server.config for variant in experiment.variants)):
         with files.store_errors(config):
             digest.update(config_digests(config))
     return digest.hexdigest()
-
-
-def _canonical(value: Any) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _planned_trial(trial: Trial) -> dict[str, Any]:
@@ -480,21 +498,3 @@ def _suggest_run(path: Path) -> str:
     runs = [*folder.glob("*/experiment.json"), *folder.glob("*/*/experiment.json")]
     newest = max((file.parent for file in runs), key=run_order, default=None)
     return f"The newest run there is {newest}" if newest else "Give the folder that dbdyno compare printed"
-
-
-def _shown(value: Any) -> str:
-    """A stored value in a message; null is a key that is not set."""
-    return "not set" if value is None else "set" if isinstance(value, dict | list) else repr(value)
-
-
-def key_differences(was: Any, now: Any, key_path: str) -> Iterable[tuple[str, Any, Any]]:
-    """Key, old value and new value of each difference below the key `key_path`."""
-    if isinstance(was, dict) and isinstance(now, dict):
-        for key in dict.fromkeys([*was, *now]):
-            yield from key_differences(was.get(key), now.get(key), f"{key_path}.{key}" if key_path else key)
-    elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
-        for index, (before, after) in enumerate(zip(was, now, strict=True), start=1):
-            yield from key_differences(before, after, f"{key_path}[{index}]")
-    elif _canonical(was) != _canonical(now):
-        # In Python 1, 1.0 and True are equal; as values of a server variable they are not.
-        yield key_path, was, now

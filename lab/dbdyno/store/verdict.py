@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dbdyno.finding import Finding
+from dbdyno.store.afterwards import ChosenAfterwards
 from dbdyno.store.document import (
     Document,
     DocumentPart,
@@ -444,6 +445,9 @@ class VerdictFile(Document):
     """Seed of the order of the trials; null in runs of older versions, which did not balance the order."""
     family: Family
     """The family-wise error rate, and how many sentences share it."""
+    chosen_afterwards: Optional[list[ChosenAfterwards]] = None
+    """Present if something about the judgement was chosen when data of the run had been seen. All sentences
+    say so, and the error rate of `family` does not hold."""
     comparisons: list[Comparison]
     """One per workload and variant other than the baseline."""
     stopping: Optional[StoppingRule] = None

@@ -18,7 +18,8 @@ from dbdyno.report.model import Report, gather
 from dbdyno.report.page import environment_for
 from dbdyno.report.summary import Summary, summarize
 from dbdyno.report.writing import render_page
-from dbdyno.store import VERDICT, Run, StoreProblem
+from dbdyno.store import Run, StoreProblem
+from dbdyno.store.judgement import newest_verdict_ns
 from dbdyno.store.listing import is_running, list_runs
 from dbdyno.store.live import LiveRun, RunFollower
 from dbdyno.watch import view
@@ -101,7 +102,7 @@ class Pages:
         run.require_unchanged("dbdyno report --accept-changes judges the run as it is")
         if is_running(run) or run.judge_files() is None:
             raise StoreProblem(f"{run.path} has no verdict", "dbdyno report judges a run that has ended")
-        judged_ns = (run.path / VERDICT).stat().st_mtime_ns
+        judged_ns = newest_verdict_ns(run)
         with self._rendering:
             if (known := self._reports.get(run.path)) is None or known[0] != judged_ns:
                 # The newest ones only: a report may have some megabytes.
