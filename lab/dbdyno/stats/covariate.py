@@ -93,7 +93,7 @@ def adjust(
     if 2 * sum(abs(one) > small for one in x.values()) > len(x) or not of_known.any():
         return Adjusted(dict(lows), dict(highs), Rule.UNEVEN)
     slopes = dict(zip(known, _slopes(differences, of_known, harm_max), strict=True))
-    if not any(slopes.values()):
+    if not any(slope * x[block] for block, slope in slopes.items()):
         return Adjusted(dict(lows), dict(highs), Rule.UNEVEN)
 
     def residual(value: float, block: int) -> float:
