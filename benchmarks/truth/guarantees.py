@@ -270,7 +270,7 @@ def _periodic(cell: order.Cell) -> Promise:
 def _neighbours() -> list[Promise]:
     """The promises about the load of other processes, which the verdict takes into account."""
     every = [
-        _false_words(f"2 equal variants beside {name}", World(neighbour=name, sd=0.03), loads=loads)
+        _false_words(f"2 equal variants with {name}", World(neighbour=name, sd=0.03), loads=loads)
         for name in neighbour.NEIGHBOURS
         for loads in (1, 3)
     ]
@@ -280,18 +280,18 @@ def _neighbours() -> list[Promise]:
     failing = replace(thirty, effects={}, failures={"b": 2})
     return [
         *every,
-        *(Promise(partial(_beside_bursts, name)) for name in ("stopped", "factors")),
+        *(Promise(partial(_with_bursts, name)) for name in ("stopped", "factors")),
         Promise(partial(_found, "twelve times as fast", strong, 12)),
         Promise(partial(_found, "30 % faster", thirty, 13)),
         Promise(partial(_covered, thirty)),
-        _false_words(f"b fails in 2 of 8 blocks beside {failing.neighbour}", failing, loads=3),
+        _false_words(f"b fails in 2 of 8 blocks with {failing.neighbour}", failing, loads=3),
     ]
 
 
 def _found(text: str, world: World, seed: int, sample: Sample) -> list[Row]:
     results = repeat(experiment(), world, sample.count, sample.seed(seed))
     return _share(
-        f"{text} beside {world.neighbour}: verdict faster",
+        f"{text} with {world.neighbour}: verdict faster",
         results,
         lambda result: result.word == "faster",
         0.9,
@@ -302,7 +302,7 @@ def _found(text: str, world: World, seed: int, sample: Sample) -> list[Row]:
 def _covered(world: World, sample: Sample) -> list[Row]:
     results = repeat(experiment(), world, sample.count, sample.seed(14))
     return _share(
-        f"30 % faster beside {world.neighbour}: the interval contains the true value",
+        f"30 % faster with {world.neighbour}: the interval contains the true value",
         results,
         lambda result: result.covers,
         0.95,
@@ -310,18 +310,18 @@ def _covered(world: World, sample: Sample) -> list[Row]:
     )
 
 
-def _beside_bursts(plan: str, sample: Sample) -> list[Row]:
+def _with_bursts(plan: str, sample: Sample) -> list[Row]:
     world = World(neighbour="bursts in 15 % of the trials", sd=0.03)
     if plan == "stopped":
         of = stopping.stopping(experiment(), max_blocks=20)
         looks = (8, 11, 14, 17, 20)
         wrong = stopping.wrong_at_any_look(of, world, sample.count, looks, seed=sample.seed(15))
-        text = f"2 equal variants beside {world.neighbour}, judged up to 20 blocks: any wrong verdict"
+        text = f"2 equal variants with {world.neighbour}, judged up to 20 blocks: any wrong verdict"
         return [Row(text, sample.count, wrong, 0.05)]
     factors = (Factor(name="version", levels=("x", "y")), Factor(name="pool", levels=("s", "t")))
     results = repeat(experiment(factors=factors), world, sample.count, sample.seed(15))
     return _share(
-        f"2 factors without effect beside {world.neighbour}: any wrong verdict",
+        f"2 factors without effect with {world.neighbour}: any wrong verdict",
         results,
         Result.is_false,
         0.05,

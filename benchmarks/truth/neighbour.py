@@ -16,7 +16,7 @@ Random = np.random.Generator
 COST = 1.5
 # Share that a burst uses, and the share of the trials that it hits.
 BURST, HIT = 0.25, 0.15
-# Share of the CPU time that the server uses beside a neighbour that takes the rest.
+# Share of the CPU time that the server uses next to a neighbour that takes the rest.
 USED = 0.7
 # By how much less CPU time the other variants use then, in log units.
 SAVED = 0.05
@@ -86,7 +86,7 @@ def own_load(is_baseline: NDArray[np.bool_], _speed: Array, random: Random) -> t
 # The name of each in the table.
 NEIGHBOURS: Mapping[str, Neighbour] = {
     "25 % of the CPUs all the time": even,
-    "3 % beside a and 9 % beside b": unequal,
+    "3 % next to a and 9 % next to b": unequal,
     "bursts in 15 % of the trials": bursts,
     "bursts that act on the next trial too": delayed,
     "a cost that grows faster than the load": nonlinear,
@@ -99,7 +99,7 @@ NEIGHBOURS: Mapping[str, Neighbour] = {
 def add(
     name: str, is_baseline: Sequence[bool], speeds: Sequence[float], random: Random
 ) -> tuple[Array, Array]:
-    """Shares and log losses of the trials, beside the neighbour of this name; none beside "".
+    """Shares and log losses of the trials, next to the neighbour of this name; none with "".
 
     `speeds` are the log throughputs without it.
     """

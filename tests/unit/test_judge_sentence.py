@@ -468,7 +468,7 @@ CROSSED: dict[str, Any] = {
         ),
         (
             finding("D06", what="unequal", percents={"a": 3.0, "b": 9.0}),
-            "other processes used 3.0 % of the CPUs beside a and 9.0 % beside b",
+            "other processes used 3.0 % of the CPUs next to a and 9.0 % next to b",
         ),
         (finding("D06", remaining=1), "other processes used the CPUs of server and client in 1 block"),
         (

@@ -722,7 +722,7 @@ class TestForeignLoad:
         )
 
     def test_unequal_load_cannot_be_told_from_a_small_effect(self, tmp_path: Path) -> None:
-        """Other processes used 3 % of the CPUs beside a and 9 % beside b, which is 10 % slower."""
+        """Other processes used 3 % of the CPUs next to a and 9 % next to b, which is 10 % slower."""
         verdict = self.judged(tmp_path, shares={"a": 0.03, "b": 0.09})
         low, high = curve(verdict)["interval_percent"]
         # 6 hundredths of the CPUs may have cost up to 30 %.
@@ -730,7 +730,7 @@ class TestForeignLoad:
         assert high == pytest.approx(100.0 * math.expm1(math.log(0.9) + 0.3), abs=0.1)
         assert self.check(verdict)["evidence"]["percents"] == {"a": 3.0, "b": 9.0}
         assert curve(verdict)["sentence"].endswith(
-            "Caveat: other processes used 3.0 % of the CPUs beside a and 9.0 % beside b (D06)."
+            "Caveat: other processes used 3.0 % of the CPUs next to a and 9.0 % next to b (D06)."
         )
         large = self.judged(
             tmp_path / "large", shares={"a": 0.03, "b": 0.09}, speed=against_1000(around(500))

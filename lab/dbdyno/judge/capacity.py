@@ -35,7 +35,7 @@ class Capacities:
     # Block -> bounds of the logarithm.
     baseline: Mapping[int, LogBounds]
     variant: Mapping[int, LogBounds]
-    # Block -> mean share of the CPU time that other processes used, beside either variant.
+    # Block -> mean share of the CPU time that other processes used, next to either variant.
     shares: Mapping[int, tuple[float, float]]
 
     def ratios(self) -> Ratios:

@@ -71,7 +71,7 @@ def _foreign(finding: Finding) -> str:
     if percents := finding.evidence.get("percents"):
         (baseline, one), (variant, other) = percents.items()
         return compose(
-            "other processes used {one:.1f} % of the CPUs beside {baseline} and {other:.1f} % beside "
+            "other processes used {one:.1f} % of the CPUs next to {baseline} and {other:.1f} % next to "
             "{variant}",
             one=one,
             baseline=baseline,

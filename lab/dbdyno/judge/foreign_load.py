@@ -117,7 +117,7 @@ def _counts(block: int | None, replaced: Mapping[int, int], blocks: Collection[i
 def without_foreign_load(measured: Ratios, shares: Mapping[int, tuple[float, float]], metric: str) -> Ratios:
     """The log ratios of a metric without the load of other processes, as far as it can be taken out.
 
-    `shares` are those of the CPU time that other processes used, beside the baseline and beside the variant,
+    `shares` are those of the CPU time that other processes used, next to the baseline and next to the variant,
     per block.
     """
     adjusted = adjust(measured.lows, measured.highs, shares, harm_max(metric))
@@ -211,7 +211,7 @@ def _remaining(workload: str, disturbed: Sequence[int], blocks: int, evidence: M
     repeated = evidence["repeated"]
     text = compose(
         "other processes used more than {value:.0f} % of the CPUs of server and client in {number} of the "
-        "{blocks} blocks that count ({names}); the result holds beside such a load{more}",
+        "{blocks} blocks that count ({names}); the result holds with such a load{more}",
         value=100 * FOREIGN_LIMIT,
         number=len(disturbed),
         blocks=blocks,

@@ -33,8 +33,8 @@ def unequal_load(comparison: Comparison) -> Iterator[Finding]:
     if Rule.BOUNDED in rules:
         limit = abs(harm_max(comparison.scale.metric))
         text = compose(
-            "other processes used {one:.1f} % of the CPUs of server and client beside {baseline} and "
-            "{other:.1f} % beside {variant} (medians), or did not slow both down alike; that cannot be told "
+            "other processes used {one:.1f} % of the CPUs of server and client next to {baseline} and "
+            "{other:.1f} % next to {variant} (medians), or did not slow both down alike; that cannot be told "
             "from an effect of {variant}, so the interval allows up to {limit:g} % for each hundredth of the "
             "CPUs",
             one=percents[baseline],
@@ -51,7 +51,7 @@ def unequal_load(comparison: Comparison) -> Iterator[Finding]:
         return
     text = compose(
         "other processes disturbed some trials of {baseline} or {variant} more than others; the effect is "
-        "that beside equal load (without this adjustment {effect} %, {interval})",
+        "that with equal load (without this adjustment {effect} %, {interval})",
         baseline=baseline,
         variant=variant,
         effect=signed(measured.effect_percent),
