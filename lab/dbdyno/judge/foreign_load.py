@@ -117,8 +117,8 @@ def _counts(block: int | None, replaced: Mapping[int, int], blocks: Collection[i
 def without_foreign_load(measured: Ratios, shares: Mapping[int, tuple[float, float]], metric: str) -> Ratios:
     """The log ratios of a metric without the load of other processes, as far as it can be taken out.
 
-    `shares` are those of the CPU time that other processes used, next to the baseline and next to the variant,
-    per block.
+    `shares` are those of the CPU time that other processes used during the trials of baseline and variant, per
+    block.
     """
     adjusted = adjust(measured.lows, measured.highs, shares, harm_max(metric))
     is_bounded = adjusted.rule == Rule.BOUNDED and measured.is_exact

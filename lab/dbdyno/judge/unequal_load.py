@@ -20,7 +20,7 @@ UNEQUAL = "unequal"
 
 
 def unequal_load(comparison: Comparison) -> Iterator[Finding]:
-    """A warning if the load of others cannot be told from the effect; a note if it was taken out."""
+    """A warning if the load of others cannot be distinguished from the effect; a note if it was taken out."""
     rules = {one.rule for one in comparison.judged.assessment.ratios}
     if rules.isdisjoint({Rule.BOUNDED, Rule.BURSTS}):
         return
@@ -34,8 +34,8 @@ def unequal_load(comparison: Comparison) -> Iterator[Finding]:
         limit = abs(harm_max(comparison.scale.metric))
         text = compose(
             "other processes used {one:.1f} % of the CPUs of server and client next to {baseline} and "
-            "{other:.1f} % next to {variant} (medians), or did not slow both down alike; that cannot be told "
-            "from an effect of {variant}, so the interval allows up to {limit:g} % for each hundredth of the "
+            "{other:.1f} % next to {variant} (medians), or did not slow both down alike; that cannot be "
+            "distinguished from an effect of {variant}, so the interval allows up to {limit:g} % for each hundredth of the "
             "CPUs",
             one=percents[baseline],
             baseline=baseline,
@@ -73,5 +73,5 @@ def _as_measured(comparison: Comparison) -> list[Ratios]:
 
 
 def has_unequal_load(findings: Sequence[Finding]) -> bool:
-    """Whether the load of others cannot be told from an effect."""
+    """Whether the load of others cannot be distinguished from an effect."""
     return any(one.code == CODE and one.evidence.get("what") == UNEQUAL for one in findings)
