@@ -21,6 +21,8 @@ from dbdyno.judge.decision import compare_all
 from dbdyno.judge.factorial import entries, judge_contrasts
 from dbdyno.store.measured import Figures, MeasuredTrial, ScheduleEntry
 
+from . import neighbour
+
 Random = np.random.Generator
 WORKLOADS = ("oltp_read_write", "oltp_read_only")
 DIRECTIONS = ("faster", "slower")
@@ -55,6 +57,8 @@ class World:
     # standard deviation of the lengths of trials, as a share.
     period: tuple[float, float] | None = None
     jitter: float = 0.0
+    # Name of what other processes do (`neighbour.NEIGHBOURS`); "" for a machine whose load is not recorded.
+    neighbour: str = ""
 
 
 def experiment(
@@ -103,15 +107,19 @@ def simulate(of: Experiment, world: World, random: Random) -> list[MeasuredTrial
     shifts = _disturbances(of, planned, world, random)
     noise = _noise(of, planned, world, random)
     failing = _failing_trials(of, planned, world, random)
+    effects = [true_effect(of, world, trial) for trial in planned]
+    speeds = [sum(parts) for parts in zip(effects, shifts, noise, strict=True)]
+    is_baseline = [trial.variant == of.variants[0].name for trial in planned]
+    shares, losses = neighbour.add(world.neighbour, is_baseline, speeds, random)
     measured = []
-    for trial, disturbance, error in zip(planned, shifts, noise, strict=True):
+    for trial, speed, share, loss in zip(planned, speeds, shares, losses, strict=True):
         entry = ScheduleEntry(trial.index, trial.block, trial.variant, trial.workload, trial.point.as_dict())
         if trial.index in failing:
             measured.append(MeasuredTrial(entry, "the server went away", "server"))
             continue
-        effect = true_effect(of, world, trial)
-        throughput = 1000.0 * math.exp(effect + disturbance + error)
-        measured.append(MeasuredTrial(entry, None, figures=figures_of(throughput)))
+        foreign = float(share) if world.neighbour else None
+        throughput = 1000.0 * math.exp(speed - float(loss))
+        measured.append(MeasuredTrial(entry, None, figures=figures_of(throughput), foreign=foreign))
     return measured
 
 

@@ -40,6 +40,7 @@ warmup = "500ms"
 cpus = "{cpu}"
 [design]
 blocks = 4
+repeat_disturbed = true
 pairing = "trials"
 [[variant]]
 name = "a"
@@ -146,8 +147,7 @@ def test_a_disturbed_block_is_repeated_and_the_process_is_named(results: Path, c
     assert found.findings[0].code == "D06"
     assert 1 in found.findings[0].evidence["blocks"]
     verdict = json.loads((run.path / "verdict.json").read_text())
-    (stated,) = (finding for finding in verdict["checks"] if finding["code"] == "D06")
-    assert stated["text"] == found.findings[0].text
+    assert found.findings[0].text in {one["text"] for one in verdict["checks"] if one["code"] == "D06"}
     share = shares(run)
     disturbed = max(share[index] for index in (2, 3))
     assert disturbed > 0.4

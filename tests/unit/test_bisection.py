@@ -100,7 +100,7 @@ def test_no_step_has_an_outcome_after_too_few_blocks_or_with_a_finding_that_forb
     assert early.outcome == Outcome.CANNOT_TELL
     assert early.effects["b", "a"].interval_percent is None
     for finding in (
-        Finding("D06", "warn", "other processes used the CPUs", {}),
+        Finding("P04", "stop", "a setting is not effective", {}),
         Finding("R03", "stop", "the numbers contradict each other", {}, "b"),
     ):
         forbidden = judge_step(question, every, of, [finding])

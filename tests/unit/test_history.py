@@ -260,7 +260,7 @@ def confirmed_nights(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[
     "finding",
     [
         Finding("P04", "stop", "a setting is not effective", {}),
-        Finding("D06", "warn", "other processes used the CPUs", {}),
+        Finding("R03", "stop", "the numbers contradict each other", {}),
     ],
 )
 def test_a_comparison_without_an_answer_leaves_a_candidate(

@@ -19,8 +19,6 @@ from dbdyno.judge.second_lines import Line, second_lines
 from dbdyno.judge.sentence import sentence
 from dbdyno.store.measured import MeasuredTrial
 
-DISTURBED = Finding("D06", "warn", "other processes used the CPUs", {}, "")
-
 
 def trials_of(of: Experiment, world: World, *, p99_of_b: float = 1.0) -> list[MeasuredTrial]:
     random = np.random.default_rng(4)
@@ -153,10 +151,12 @@ def test_more_errors_are_worse() -> None:
     assert re.search(r"errors per 1,000 transactions is 1\d(\.\d)? instead of 0 at 10 connections", text)
 
 
-def test_disturbed_and_identical_variants_and_factors_have_no_direction() -> None:
+def test_unequal_load_and_identical_variants_have_no_direction() -> None:
     of = experiment()
     trials = trials_of(of, World(), p99_of_b=3.0)
-    text, lines = judged(of, trials, DISTURBED)
+    shares = {"a": 0.03, "b": 0.09}
+    unequal = [replace(trial, foreign=shares[trial.variant]) for trial in trials]
+    text, lines = judged(of, unequal)
     assert "but" not in text
     assert {line.direction for line in lines} == {None}
     same = of.variants[0].model_copy(update={"name": "b"})

@@ -466,6 +466,10 @@ CROSSED: dict[str, Any] = {
             finding("D06", processes=[{"name": "cc1plus"}, {"name": "rustc"}], remaining=2),
             "other processes (cc1plus, rustc) used the CPUs of server and client in 2 blocks",
         ),
+        (
+            finding("D06", what="unequal", percents={"a": 3.0, "b": 9.0}),
+            "other processes used 3.0 % of the CPUs next to a and 9.0 % next to b",
+        ),
         (finding("D06", remaining=1), "other processes used the CPUs of server and client in 1 block"),
         (
             finding("P11", cpus="0-1"),

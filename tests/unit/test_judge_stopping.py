@@ -134,8 +134,8 @@ def test_the_blocks_still_expected_follow_from_estimate_and_variation() -> None:
     assert expected(8, 0.06, 0.06) == 17
     assert expected(12, -0.3, 0.02) == 0
     # No number of blocks gives a verdict that a finding forbids.
-    disturbed = Finding("D06", "warn", "disturbed")
-    assert progress(trials(of, 12, -0.3), of, [disturbed]).comparisons[0].blocks_still_expected is None
+    stop = Finding("P04", "stop", "a setting is not effective")
+    assert progress(trials(of, 12, -0.3), of, [stop]).comparisons[0].blocks_still_expected is None
 
 
 def test_a_half_width_is_a_rule_of_its_own() -> None:

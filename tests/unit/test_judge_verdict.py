@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -697,9 +697,10 @@ class TestForeignLoad:
     """Other processes used 31 % of the CPUs of server and client in one trial of block 2."""
 
     @staticmethod
-    def judged(folder: Path, **making: Any) -> dict[str, Any]:
+    def judged(folder: Path, shares: Mapping[str, float] | None = None, **making: Any) -> dict[str, Any]:
         def edges(trial: Trial) -> dict[str, Any]:
             share = 0.31 if (trial.block, trial.variant) == (2, "b") else 0.01
+            share = shares[trial.variant] if shares else share
             reading = {"unix_us": 0, "status": {}, "process": {}, "host": {}, "waits": {}}
             foreign = {"share": share, "steal": 0.0, "processes": [{"name": "cc1plus", "share": share}]}
             return {"begin": reading, "end": reading, "own": {}, "foreign": foreign}
@@ -712,33 +713,29 @@ class TestForeignLoad:
         assert isinstance(found, dict)
         return found
 
-    def test_what_remains_takes_the_direction_away(self, tmp_path: Path) -> None:
+    def test_a_disturbed_block_is_named_and_takes_no_direction_away(self, tmp_path: Path) -> None:
         verdict = self.judged(tmp_path)
-        assert curve(verdict)["verdict"] == "undecided"
-        assert {point["verdict"] for point in points(verdict)} == {"undecided"}
-        assert verdict["family"]["text"] == ""
-        # The numbers are what they are.
-        assert curve(verdict)["interval_percent"][1] < 0.0
+        assert curve(verdict)["verdict"] == "slower"
         assert (self.check(verdict)["level"], self.check(verdict)["evidence"]["blocks"]) == ("warn", [2])
-        assert curve(verdict)["sentence"] == (
-            "Undecided because other processes disturbed the trials: b against a, throughput -10.0 % on "
-            "average (95 % interval -10.0 to -10.0), oltp_read_write at 10, 20 and 40 connections; 8 blocks. "
+        assert curve(verdict)["sentence"].endswith(
             "Caveat: other processes (cc1plus) used the CPUs of server and client in 1 block (D06)."
         )
 
-    def test_and_both_signs_and_an_equivalence(self, tmp_path: Path) -> None:
-        mixed = self.judged(tmp_path / "1", speed=at_levels({10: 1250, 20: 1000, 40: 810}))
-        same = self.judged(tmp_path / "2", speed=against_1000(around(1000)), delta_percent=2.0)
-        for verdict in (mixed, same):
-            words = {curve(verdict)["verdict"], *(point["verdict"] for point in points(verdict))}
-            assert words == {"undecided"}
-
-    def test_an_override_lets_the_word_stand(self, tmp_path: Path) -> None:
-        verdict = self.judged(tmp_path, override={"D06": "a cron job, the same for both"})
-        assert curve(verdict)["verdict"] == "slower"
+    def test_unequal_load_cannot_be_told_from_a_small_effect(self, tmp_path: Path) -> None:
+        """Other processes used 3 % of the CPUs next to a and 9 % next to b, which is 10 % slower."""
+        verdict = self.judged(tmp_path, shares={"a": 0.03, "b": 0.09})
+        low, high = curve(verdict)["interval_percent"]
+        # 6 hundredths of the CPUs may have cost up to 30 %.
+        assert (curve(verdict)["verdict"], low) == ("undecided", pytest.approx(-10.0, abs=0.1))
+        assert high == pytest.approx(100.0 * math.expm1(math.log(0.9) + 0.3), abs=0.1)
+        assert self.check(verdict)["evidence"]["percents"] == {"a": 3.0, "b": 9.0}
         assert curve(verdict)["sentence"].endswith(
-            ". Caveat: D06 overridden: “a cron job, the same for both”."
+            "Caveat: other processes used 3.0 % of the CPUs next to a and 9.0 % next to b (D06)."
         )
+        large = self.judged(
+            tmp_path / "large", shares={"a": 0.03, "b": 0.09}, speed=against_1000(around(500))
+        )
+        assert curve(large)["verdict"] == "slower"
 
     def test_a_block_that_was_repeated_is_replaced(self, tmp_path: Path) -> None:
         verdict = self.judged(tmp_path, repeated=(2,))

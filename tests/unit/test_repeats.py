@@ -10,19 +10,19 @@ import pytest
 from dbdyno.experiment import repeats
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import Trial, count_earlier_trials, engine_seed, schedule
-from dbdyno.judge.decision import is_disturbed, relevant_to
+from dbdyno.judge.decision import relevant_to
 from dbdyno.judge.foreign_load import ForeignLoad, foreign_load, unchecked
 from dbdyno.run.repeating import Repeats, plan_repeats
 from dbdyno.server_record import EdgesRecord, ForeignProcess, ForeignRecord
 from dbdyno.store import Run
 
 
-def experiment(blocks: int = 8, **design: Any) -> Experiment:
+def experiment(blocks: int = 8, *, repeat_disturbed: bool = True, **design: Any) -> Experiment:
     return Experiment(
         name="repeated",
         workloads=(OltpWorkload(name="oltp_read_only"),),
         load=Load(connections=(1, 8), duration_s=1.0),
-        design=Design(blocks=blocks, **design),
+        design=Design(blocks=blocks, repeat_disturbed=repeat_disturbed, **design),
         variants=(Variant(name="a"), Variant(name="b")),
     )
 
@@ -152,8 +152,8 @@ def test_a_test_of_a_suite_is_disturbed_by_what_its_own_trials_met(tmp_path: Pat
         store(run, trial, load(0.4, rustc=0.4) if busy else load(0.01))
     found = judged(run, 8)
     assert found.remaining == {"oltp_point_select": (4,)}
-    for workload, disturbed in (("oltp_point_select", True), ("oltp_read_only", False)):
-        assert is_disturbed(relevant_to(("a", "b", workload), found.findings)) is disturbed
+    for workload, disturbed in (("oltp_point_select", 1), ("oltp_read_only", 0)):
+        assert len(relevant_to(("a", "b", workload), found.findings)) == disturbed
 
 
 def planned(given: Experiment, run: Run) -> Repeats:

@@ -355,7 +355,6 @@ def test_the_colour_of_a_box_follows_its_verdict(
     ("disturbed", "word"),
     [
         (Finding("D06", "warn", "x"), "undecided (D06)"),
-        (Finding("D06", "warn", "x", override="a cron job"), "undecided"),
         (Finding("D06", "note", "x"), "undecided"),
     ],
 )

@@ -106,7 +106,8 @@ def test_failures_and_bounds_make_no_false_words(failed: float, censored: float)
                 for pair in zip(of_low, of_high, strict=True)
             ]
             bounds = [ratio_bounds(base, other) for base, other in trials]
-            loads.append(Ratios(*(dict(enumerate(side)) for side in zip(*bounds, strict=True))))
+            lower, upper = (dict(enumerate(side)) for side in zip(*bounds, strict=True))
+            loads.append(Ratios(lower, upper))
         wrong += any(one is not None and one.p_value <= 0.05 for one in joint_effects(loads))
     assert wrong / COUNT <= 0.05 + 3.0 * np.sqrt(0.05 * 0.95 / COUNT)
 

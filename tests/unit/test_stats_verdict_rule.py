@@ -81,7 +81,6 @@ def test_equivalence_stands_within_the_noise_floor() -> None:
 
 
 STOPPED, UNFINISHED = Circumstances(is_stopped=True), Circumstances(is_unfinished=True)
-DISTURBED = Circumstances(is_disturbed=True)
 
 
 @pytest.mark.parametrize(
@@ -93,9 +92,6 @@ DISTURBED = Circumstances(is_disturbed=True)
         ((-10.4, -8.1), UNFINISHED, Verdict.UNFINISHED),
         ((-1.0, 1.0), UNFINISHED, Verdict.UNFINISHED),
         (None, UNFINISHED, Verdict.UNFINISHED),
-        (None, DISTURBED, Verdict.TOO_FEW_BLOCKS),
-        ((-10.4, -8.1), DISTURBED, Verdict.UNDECIDED),
-        ((-1.0, 1.0), DISTURBED, Verdict.UNDECIDED),
         ((-10.4, -8.1), Circumstances(is_identical=True), Verdict.UNDECIDED),
         ((-1.0, 1.0), Circumstances(is_identical=True), Verdict.EQUIVALENT),
     ],

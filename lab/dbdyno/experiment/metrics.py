@@ -15,6 +15,10 @@ LATENCY_P95: Final = "latency_p95_us"
 CPU: Final = "cpu_us_per_transaction"
 # The metrics of which more is better.
 HIGHER_IS_BETTER = frozenset({THROUGHPUT, CAPACITY})
+# By how much other processes change the logarithm of a metric at most, per share of the CPU time. Half of the
+# CPUs of a busy server cost it half of its throughput, which is 1.4 per share; latencies grow faster, because
+# transactions queue.
+HARM_MAX_THROUGHPUT, HARM_MAX_CPU, HARM_MAX_LATENCY = -5.0, 5.0, 25.0
 # Name in the file -> key in stored files, of every metric that is not a percentile.
 _KEYS = {THROUGHPUT: THROUGHPUT, "mean": LATENCY_MEAN, "cpu_per_transaction": CPU}
 _TEXTS = {
@@ -53,6 +57,13 @@ def percentile_of(key: str) -> float | None:
 def is_latency(key: str) -> bool:
     """Whether the metric is a latency."""
     return key == LATENCY_MEAN or percentile_of(key) is not None
+
+
+def harm_max(key: str) -> float:
+    """By how much other processes change the logarithm of a metric at most, per share of the CPU time."""
+    if key in HIGHER_IS_BETTER:
+        return HARM_MAX_THROUGHPUT
+    return HARM_MAX_CPU if key == CPU else HARM_MAX_LATENCY
 
 
 def change_of_loss(metric: str, loss_percent: float) -> float:

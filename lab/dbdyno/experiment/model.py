@@ -127,7 +127,7 @@ class Design(Model):
     order_seed: int | None = Field(default=None, ge=0, le=2**53 - 1)
     """Random seed of orders and slots, and of keys over kept data; chosen and stored by the run."""
     # See experiment/repeats.py.
-    repeat_disturbed: bool = True
+    repeat_disturbed: bool = False
     """Repeat a block that other processes disturbed (D06)."""
     metrics: tuple[MetricName, ...] = ()
     """What is judged: `throughput`, `p99`, `mean`, `cpu_per_transaction` …; the first carries the verdict."""

@@ -14,7 +14,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge.capacity import capacities
 from dbdyno.judge.comparison import pair
-from dbdyno.judge.decision import is_disturbed, relevant_to, stops
+from dbdyno.judge.decision import relevant_to, stops
 from dbdyno.judge.effects import Assessment
 from dbdyno.judge.outlook import blocks_for
 from dbdyno.judge.stopping import ComparisonProgress, Progress, finished_trials
@@ -293,8 +293,6 @@ def _obstacle(question: Question, experiment: Experiment, findings: Sequence[Fin
     }
     if blocking := stops(list(relevant.values())):
         return "; ".join(one.summary for one in blocking)
-    if is_disturbed(list(relevant.values())):
-        return next(one.summary for one in relevant.values() if one.code == "D06")
     return ""
 
 

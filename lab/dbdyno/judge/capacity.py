@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from dbdyno.experiment.metrics import CAPACITY
 from dbdyno.experiment.model import Load
 from dbdyno.experiment.promise import Promise, rate_text
+from dbdyno.judge.foreign_load import shares_of_blocks, without_foreign_load
 from dbdyno.stats.capacity import log_capacity
 from dbdyno.stats.paired import LogBounds, Ratios, ratio_bounds
 from dbdyno.store import verdict
@@ -33,9 +35,15 @@ class Capacities:
     # Block -> bounds of the logarithm.
     baseline: Mapping[int, LogBounds]
     variant: Mapping[int, LogBounds]
+    # Block -> mean share of the CPU time that other processes used, next to either variant.
+    shares: Mapping[int, tuple[float, float]]
 
     def ratios(self) -> Ratios:
-        """The log ratios of variant to baseline, per block."""
+        """The log ratios of variant to baseline, per block, without the load of other processes."""
+        return without_foreign_load(self.measured_ratios(), self.shares, CAPACITY)
+
+    def measured_ratios(self) -> Ratios:
+        """The same with the load of other processes."""
         bounds = {block: ratio_bounds(base, self.variant[block]) for block, base in self.baseline.items()}
         return Ratios(
             {block: low for block, (low, _) in bounds.items()},
@@ -90,6 +98,7 @@ def capacities(trials: Sequence[MeasuredTrial], load: Load, baseline: str, varia
         rates,
         {block: of_baseline[block] for block in blocks},
         {block: of_variant[block] for block in blocks},
+        shares_of_blocks(trials, baseline, variant),
     )
 
 

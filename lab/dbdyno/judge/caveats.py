@@ -68,6 +68,16 @@ def _contradictory(finding: Finding) -> str:
 
 
 def _foreign(finding: Finding) -> str:
+    if percents := finding.evidence.get("percents"):
+        (baseline, one), (variant, other) = percents.items()
+        return compose(
+            "other processes used {one:.1f} % of the CPUs next to {baseline} and {other:.1f} % next to "
+            "{variant}",
+            one=one,
+            baseline=baseline,
+            other=other,
+            variant=variant,
+        )
     names = [str(process["name"]) for process in finding.evidence.get("processes", ())]
     listed = f" ({', '.join(names[:3])})" if names else ""
     blocks = finding.evidence.get("remaining", 0)

@@ -15,6 +15,7 @@ from dbdyno.experiment.metrics import HIGHER_IS_BETTER, change_of_loss
 from dbdyno.finding import Finding
 from dbdyno.judge.capacity import Capacities
 from dbdyno.judge.effects import Judged
+from dbdyno.judge.foreign_load import shares_of_pairs, without_foreign_load
 from dbdyno.judge.slices import block_ratio
 from dbdyno.judge.wording import finite
 from dbdyno.stats.paired import ALPHA, Bound, Effect, Ratios, effect, ratio_bounds
@@ -68,14 +69,30 @@ class Pairs:
     variant: Mapping[int, MeasuredTrial]
 
     def ratios(self, metric: str) -> Ratios:
-        """The log ratios of variant to baseline, per block in which both are known."""
+        """The log ratios of variant to baseline, per block in which both are known, without the load of other
+        processes.
+        """
         return log_ratios(self.baseline, self.variant, metric)
+
+    def measured_ratios(self, metric: str) -> Ratios:
+        """The same with the load of other processes."""
+        return measured_ratios(self.baseline, self.variant, metric)
 
 
 def log_ratios(
     baseline: Mapping[int, MeasuredTrial], variant: Mapping[int, MeasuredTrial], metric: str
 ) -> Ratios:
-    """The log ratios of two trials of each block, if both are known; the arguments are by block."""
+    """The log ratios of two trials of each block, if both are known, without the load of other processes;
+    the arguments are by block.
+    """
+    measured = measured_ratios(baseline, variant, metric)
+    return without_foreign_load(measured, shares_of_pairs(baseline, variant), metric)
+
+
+def measured_ratios(
+    baseline: Mapping[int, MeasuredTrial], variant: Mapping[int, MeasuredTrial], metric: str
+) -> Ratios:
+    """The same with the load of other processes."""
     lows: dict[int, float] = {}
     highs: dict[int, float] = {}
     for block, base in baseline.items():
@@ -123,8 +140,6 @@ class Comparison:
     differences_besides_server: tuple[str, ...] = ()
     # The run is factorial: the sentences about factors have the verdicts, and this comparison has none.
     is_factorial: bool = False
-    # Other processes disturbed blocks that count, and no override permits it.
-    is_disturbed: bool = False
     stops: tuple[Finding, ...] = ()
     # The capacities under the promise of the experiment. The verdict is about them, not about single loads.
     capacities: Capacities | None = None

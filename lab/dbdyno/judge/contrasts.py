@@ -12,6 +12,7 @@ from dbdyno.experiment.family import Contrast
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge.effects import Assessment, Conditions
+from dbdyno.judge.foreign_load import without_foreign_load
 from dbdyno.judge.slices import block_ratio
 from dbdyno.stats.paired import Ratios
 from dbdyno.store.document import Metric
@@ -69,13 +70,26 @@ def contrast_ratios(weights: Mapping[tuple[str, ...], float], cells: Cells, metr
             for block in first
             if all(block in trials for trials in others)
         }
-        ratios.append(
-            Ratios(
-                {block: _bound(trials, metric, upper=False) for block, trials in by_block.items()},
-                {block: _bound(trials, metric, upper=True) for block, trials in by_block.items()},
-            )
+        measured = Ratios(
+            {block: _bound(trials, metric, upper=False) for block, trials in by_block.items()},
+            {block: _bound(trials, metric, upper=True) for block, trials in by_block.items()},
         )
+        ratios.append(without_foreign_load(measured, _shares(by_block), metric))
     return ratios
+
+
+def _shares(
+    by_block: Mapping[int, Sequence[tuple[float, MeasuredTrial]]],
+) -> dict[int, tuple[float, float]]:
+    """Block -> share of CPU time that other processes used, during the subtracted and the added trials."""
+    return {
+        block: (
+            sum(-weight * (trial.foreign or 0.0) for weight, trial in trials if weight < 0.0),
+            sum(weight * (trial.foreign or 0.0) for weight, trial in trials if weight > 0.0),
+        )
+        for block, trials in by_block.items()
+        if all(trial.foreign is not None for _, trial in trials)
+    }
 
 
 def _bound(trials: Sequence[tuple[float, MeasuredTrial]], metric: Metric, *, upper: bool) -> float:

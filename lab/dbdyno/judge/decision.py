@@ -34,8 +34,6 @@ from dbdyno.stats.verdict_rule import Circumstances, Verdict
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.text import compose, join
 
-# Codes of the checks whose warnings [override] may override. It may override the stops of every check.
-OVERRIDABLE_WARNINGS = frozenset({"D06"})
 # Maximum number of failure reasons in a sentence.
 REASONS = 2
 
@@ -110,8 +108,8 @@ def compare_all(
 ) -> list[Comparison]:
     """The comparisons of each variant with the baseline on each workload, in the order of the file.
 
-    `findings` may stop a comparison, or (D06, foreign load) forbid a verdict with a direction. With
-    `design.stop` the trials are those of finished blocks, in the order in which the blocks were finished.
+    `findings` may stop a comparison. With `design.stop` the trials are those of finished blocks, in the order
+    in which the blocks were finished.
     """
     return _compare(trials, experiment, findings, [scale(experiment)])
 
@@ -257,7 +255,6 @@ class _Pending:
         self.assessment: Assessment
         relevant = relevant_to(self.names, findings)
         self.stops = stops(relevant)
-        self.is_disturbed = is_disturbed(relevant)
 
     def ratios(self) -> Sequence[Ratios]:
         """The log ratios at each load; with a promise, those of the capacities."""
@@ -268,11 +265,7 @@ class _Pending:
     @property
     def circumstances(self) -> Circumstances:
         """What forbids a verdict."""
-        return Circumstances(
-            is_stopped=bool(self.stops),
-            is_unfinished=is_unfinished(self.trials),
-            is_disturbed=self.is_disturbed,
-        )
+        return Circumstances(is_stopped=bool(self.stops), is_unfinished=is_unfinished(self.trials))
 
     def conditions(self, floors: _NoiseFloors | None = None) -> Conditions:
         """All inputs of the verdict other than the effects."""
@@ -300,7 +293,6 @@ class _Pending:
             differences=self.differences,
             differences_besides_server=self.differences_besides_server,
             is_factorial=is_factorial(self.experiment) and not self.is_identical,
-            is_disturbed=self.is_disturbed,
             stops=tuple(self.stops),
             capacities=self.capacities,
             blocks=finished_and_planned(self.trials, self.experiment),
@@ -397,18 +389,11 @@ def stops(findings: Sequence[Finding]) -> list[Finding]:
     return [one for one in findings if one.is_blocking and one.code != "R04"]
 
 
-def is_disturbed(findings: Sequence[Finding]) -> bool:
-    """Whether other processes disturbed blocks that count, and no override permits it."""
-    return any(one.code == "D06" and one.level == "warn" and not one.override for one in findings)
-
-
 def with_overrides(findings: Iterable[Finding], experiment: Experiment) -> list[Finding]:
     """The findings, with the reasons from the experiment's table [override], which may differ from those with
     which they were stored.
     """
     return [
-        replace(one, override=experiment.override.get(one.code))
-        if one.level == "stop" or one.code in OVERRIDABLE_WARNINGS
-        else one
+        replace(one, override=experiment.override.get(one.code)) if one.level == "stop" else one
         for one in findings
     ]

@@ -261,7 +261,7 @@ def _judge(
         and (floor is None or abs(one.effect_percent) > floor)
         for one, floor in zip(assessment.load_effects, floors, strict=True)
     ]
-    has_mixed_signs = not (circumstances.is_disturbed or circumstances.is_identical) and is_mixed(
+    has_mixed_signs = not circumstances.is_identical and is_mixed(
         list(itertools.compress(assessment.load_effects, exceeds_noise))
     )
     if has_mixed_signs:
@@ -311,6 +311,6 @@ def _effect_to_show(
         return None
     if circumstances.is_unfinished:
         return replace(one, interval_percent=None)
-    if is_significant or circumstances.is_disturbed or circumstances.is_identical:
+    if is_significant or circumstances.is_identical:
         return one
     return one.with_zero()

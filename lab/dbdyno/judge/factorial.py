@@ -29,7 +29,6 @@ from dbdyno.judge.decision import (
     blocks_at_most,
     failures,
     finished_and_planned,
-    is_disturbed,
     is_unfinished,
     on_workload,
     scale,
@@ -75,7 +74,7 @@ def judge_contrasts(
         stopping_findings = stops(relevant)
         conditions = Conditions(
             metric_scale.higher_is_faster,
-            Circumstances(bool(stopping_findings), is_unfinished(of_workload), is_disturbed(relevant)),
+            Circumstances(bool(stopping_findings), is_unfinished(of_workload)),
             metric_scale.delta_percent,
         )
         failed = list(dict(failures(of_workload)).values())
@@ -117,7 +116,7 @@ def _entry(
     partners = _interacting_factors(one, pairs)
     verdict = _verdict(one, judged, pairs)
     text = sentence(one, judged, verdict, partners, experiment)
-    if verdict == Verdict.UNDECIDED and not one.conditions.circumstances.is_disturbed:
+    if verdict == Verdict.UNDECIDED:
         text = join("; ", [text, *outlook_text(one.assessment, block_s)])
     return FactorEffect(
         factors=list(one.contrast.factors),

@@ -1,17 +1,21 @@
 """D06: foreign load, that is, CPU time of other processes on the CPUs of server and client.
 
-The input is `edges.foreign` of every server.json, and schedule.json. The repeat of a disturbed block always
-replaces the block: if a result or the foreign load decided which of the two counts, the result would be
-biased. What remains disturbed is judged for each workload by its own trials: in a suite of many tests almost
-every block contains some disturbed trial.
+The input is `edges.foreign` of every server.json, and schedule.json. All effects are computed from log ratios
+without the foreign load, as far as it can be taken out (`stats/covariate.py`).
+
+With `design.repeat_disturbed` the repeat of a disturbed block always replaces the block: if a result or the
+foreign load decided which of the two counts, the result would be biased. What remains disturbed is named for
+each workload by its own trials: in a suite of many tests almost every block contains some disturbed trial.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
+from dbdyno.experiment.metrics import harm_max
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.repeats import (
     FOREIGN_LIMIT,
@@ -25,7 +29,10 @@ from dbdyno.experiment.repeats import (
 from dbdyno.experiment.schedule import Trial, trial_number
 from dbdyno.finding import Finding
 from dbdyno.server_record import ForeignRecord
+from dbdyno.stats.covariate import Rule, adjust
+from dbdyno.stats.paired import Ratios
 from dbdyno.store import StoredTrial
+from dbdyno.store.measured import MeasuredTrial
 from dbdyno.text import compose, compose_count, join
 
 CODE = "D06"
@@ -107,6 +114,43 @@ def _counts(block: int | None, replaced: Mapping[int, int], blocks: Collection[i
     return block is not None and block not in replaced and (block in blocks or block in replaced.values())
 
 
+def without_foreign_load(measured: Ratios, shares: Mapping[int, tuple[float, float]], metric: str) -> Ratios:
+    """The log ratios of a metric without the load of other processes, as far as it can be taken out.
+
+    `shares` are those of the CPU time that other processes used during the trials of baseline and variant,
+    per block.
+    """
+    adjusted = adjust(measured.lows, measured.highs, shares, harm_max(metric))
+    is_bounded = adjusted.rule == Rule.BOUNDED and measured.is_exact
+    return Ratios(adjusted.lows, adjusted.highs, adjusted.rule, measured.lows if is_bounded else None)
+
+
+def shares_of_pairs(
+    baseline: Mapping[int, MeasuredTrial], variant: Mapping[int, MeasuredTrial]
+) -> dict[int, tuple[float, float]]:
+    """The shares of the CPU time that other processes used, of each block in which both are known."""
+    return {
+        block: (base.foreign, other.foreign)
+        for block, base in baseline.items()
+        if (other := variant.get(block)) and base.foreign is not None and other.foreign is not None
+    }
+
+
+def shares_of_blocks(
+    trials: Iterable[MeasuredTrial], baseline: str, variant: str
+) -> dict[int, tuple[float, float]]:
+    """The same, as means over all loads of each block."""
+    known: dict[int, dict[str, list[float]]] = {}
+    for trial in trials:
+        if trial.is_result and trial.foreign is not None:
+            known.setdefault(trial.block, {}).setdefault(trial.variant, []).append(trial.foreign)
+    return {
+        block: (fmean(by_variant[baseline]), fmean(by_variant[variant]))
+        for block, by_variant in known.items()
+        if baseline in by_variant and variant in by_variant
+    }
+
+
 def unchecked(foreign: ForeignLoad, experiment: Experiment) -> Iterator[Finding]:
     """A note if the foreign load of no trial is known, because dbdyno did not start the server."""
     if not foreign.shares and not all(variant.server.is_private for variant in experiment.variants):
@@ -167,18 +211,14 @@ def _remaining(workload: str, disturbed: Sequence[int], blocks: int, evidence: M
     repeated = evidence["repeated"]
     text = compose(
         "other processes used more than {value:.0f} % of the CPUs of server and client in {number} of the "
-        "{blocks} blocks that count ({names}), which can look like an effect of a variant{more}",
+        "{blocks} blocks that count ({names}); the result holds with such a load{more}",
         value=100 * FOREIGN_LIMIT,
         number=len(disturbed),
         blocks=blocks,
         names=describe_processes(evidence["processes"]),
         more=join("; ", ("", _repeated_text(len(repeated), blocks))) if repeated else "",
     )
-    fix = compose(
-        'Stop these processes while measuring, or write [override] {code} = "reason" to get a verdict '
-        "nevertheless",
-        code=CODE,
-    )
+    fix = compose("Stop these processes while measuring; the interval then becomes narrower")
     facts = {"blocks": sorted({*repeated, *disturbed}), "remaining": len(disturbed), "workload": workload}
     return Finding(CODE, "warn", text, {**evidence, **facts}, fix=fix)
 

@@ -16,9 +16,7 @@ from typing import Any
 from dbdyno.experiment.family import allows_false_discoveries, has_verdict, is_factorial
 from dbdyno.experiment.metrics import HIGHER_IS_BETTER, change_of_loss, metric_text
 from dbdyno.experiment.model import Experiment
-from dbdyno.finding import Finding
 from dbdyno.judge.comparison import Comparison as Judgement
-from dbdyno.judge.decision import is_disturbed, relevant_to
 from dbdyno.judge.wording import SIDE_SURE, decimals_for, loads
 from dbdyno.problem import Problem
 from dbdyno.store.verdict import (
@@ -90,11 +88,10 @@ def gate(verdict: VerdictFile, max_loss_percent: float, decided: Sure | None = N
         names = verdict.baseline, one.variant, one.workload
         if not one.identical:
             identical = find_identical(one.workload, verdict.comparisons)
-            relevant = relevant_to(names, verdict.checks)
             is_sure = None if decided is None else names[1:] in decided.each
-            entries.append(_judge(one, names[0], max_loss_percent, relevant, identical, is_sure=is_sure))
+            entries.append(_judge(one, names[0], max_loss_percent, identical, is_sure=is_sure))
             is_sure = None if decided is None else names[1:] in decided.of_all
-            word = result(one, max_loss_percent, relevant, identical, is_sure=is_sure)
+            word = result(one, max_loss_percent, identical, is_sure=is_sure)
             passes.append(word == "not-inferior")
     suites = _suites(entries, passes, verdict.baseline, max_loss_percent)
     results = [entry.result for entry in suites or entries]
@@ -165,22 +162,20 @@ def find_identical(workload: str, comparisons: Iterable[Comparison]) -> Comparis
 def result(
     comparison: Comparison,
     max_loss_percent: float,
-    findings: Sequence[Finding],
     identical: Comparison | None = None,
     *,
     is_sure: bool | None = None,
 ) -> GateResult:
     """The gate's result for one comparison.
 
-    `findings` are those that are relevant to it, and `identical` is a comparison of identical variants under
-    the same workload, if there is one. `is_sure`: whether the procedure of the family has decided it; None if
-    the limit was not declared before the run.
+    `identical` is a comparison of identical variants under the same workload, if there is one. `is_sure`:
+    whether the procedure of the family has decided it; None if the limit was not declared before the run.
     """
     curve = comparison.curve
     if curve.verdict == "not-comparable":
         return "not-comparable"
     ends = _losses(comparison)
-    if ends is None or is_disturbed(findings) or is_sure is False:
+    if ends is None or is_sure is False:
         return "undecided"
     estimate = _estimated_loss(comparison)
     least, most = (estimate, estimate) if is_sure and estimate is not None else ends
@@ -263,15 +258,14 @@ def _judge(
     comparison: Comparison,
     baseline: str,
     max_loss_percent: float,
-    findings: Sequence[Finding],
     identical: Comparison | None,
     *,
     is_sure: bool | None,
 ) -> GatedComparison:
-    word = result(comparison, max_loss_percent, findings, identical, is_sure=is_sure)
+    word = result(comparison, max_loss_percent, identical, is_sure=is_sure)
     if is_sure is False:
         comparison = _with_limit(comparison, max_loss_percent)
-    text = _sentence(comparison, baseline, word, max_loss_percent, findings, identical=identical)
+    text = _sentence(comparison, baseline, word, max_loss_percent, identical=identical)
     return GatedComparison(
         variant=comparison.variant, workload=comparison.workload, result=word, sentence=text
     )
@@ -282,7 +276,6 @@ def _sentence(
     baseline: str,
     word: GateResult,
     max_loss_percent: float,
-    findings: Sequence[Finding],
     *,
     identical: Comparison | None,
 ) -> str:
@@ -311,9 +304,7 @@ def _sentence(
         )
         # As in a verdict sentence, the interval may contain what the procedure excludes.
         return join("; ", (limited, SIDE_SURE)) if ends[0] <= max_loss_percent <= ends[1] else limited
-    if is_disturbed(findings):
-        reason = compose("because other processes disturbed the trials")
-    elif ends[0] > max_loss_percent:
+    if ends[0] > max_loss_percent:
         floor = comparison.curve.noise_floor_percent
         amount = (
             compose("an unknown amount") if floor is None else compose("up to {floor:.1f} %", floor=floor)

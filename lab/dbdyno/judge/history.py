@@ -20,7 +20,8 @@ from dbdyno.experiment.differences import is_identical
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.judge.comparable import Side, differences, has_same_points
-from dbdyno.judge.decision import is_disturbed, relevant_to
+from dbdyno.judge.decision import relevant_to
+from dbdyno.judge.unequal_load import has_unequal_load
 from dbdyno.judge.wording import decimals_for, signed
 from dbdyno.problem import Problem
 from dbdyno.stats.change_points import ChangePoint, find_change_points
@@ -314,12 +315,12 @@ def _answers(
 
 
 def _has_answer(night: Night, entry: Comparison) -> bool:
-    """Whether a confirmation says if the variant has changed. Other processes forbid a direction, so that one
-    which they disturbed has no answer.
+    """Whether a confirmation says if the variant has changed. One in which the variants met different loads
+    of other processes may have no direction for that reason.
     """
     verdict, word = night.side.verdict, entry.curve.verdict
     findings = relevant_to((verdict.baseline, entry.variant, entry.workload), verdict.checks)
-    return word in RESULTS and not (word == "undecided" and is_disturbed(findings))
+    return word in RESULTS and not (word == "undecided" and has_unequal_load(findings))
 
 
 def variant_name(variant: str, number: int) -> str:

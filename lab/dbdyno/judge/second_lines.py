@@ -26,6 +26,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.judge.comparison import Comparison, Pairs, change
 from dbdyno.judge.decision import share_of_verdicts, stopping
 from dbdyno.judge.figures import PERCENTILES
+from dbdyno.judge.foreign_load import shares_of_pairs, without_foreign_load
 from dbdyno.judge.wording import confidence, decimals_for, interval, loads, times_interval
 from dbdyno.stats.family import is_within, line_levels
 from dbdyno.stats.paired import ALPHA, Effect, Ratios, joint_effects
@@ -129,7 +130,7 @@ def _with_direction(
         return replace(line, effect=effect.with_zero())
     floor = floors.get((comparison.workload, line.load, line.metric), 0.0)
     is_sure = effect.is_significant and abs(effect.effect_percent) > floor
-    if not is_sure or comparison.is_disturbed:
+    if not is_sure:
         return line
     direction: Literal["better", "worse"] = "better" if effect.effect_percent < 0.0 else "worse"
     return replace(line, direction=direction)
@@ -148,7 +149,7 @@ def _lines(comparison: Comparison, looks: Looks | None, declared: Sequence[str])
             if metric not in declared:
                 shown = _errors_per_1000 if metric == "errors_per_1000" else value
                 medians = [median(map(shown, trials.values())) for trials in (pairs.baseline, pairs.variant)]
-                rows.append((load, metric, _log_ratios(pairs, value), medians[0], medians[1]))
+                rows.append((load, metric, _log_ratios(pairs, metric, value), medians[0], medians[1]))
     alpha = ALPHA if comparison.is_identical else comparison.scale.alpha_of_test
     effects = joint_effects([ratios for _, _, ratios, _, _ in rows], alpha, looks)
     return [
@@ -158,12 +159,13 @@ def _lines(comparison: Comparison, looks: Looks | None, declared: Sequence[str])
     ]
 
 
-def _log_ratios(pairs: Pairs, value: Callable[[MeasuredTrial], float]) -> Ratios:
-    """The log ratio of each block."""
+def _log_ratios(pairs: Pairs, metric: str, value: Callable[[MeasuredTrial], float]) -> Ratios:
+    """The log ratio of each block, without the load of other processes."""
     ratios = {
         block: math.log(value(pairs.variant[block]) / value(base)) for block, base in pairs.baseline.items()
     }
-    return Ratios(ratios, ratios)
+    shares = shares_of_pairs(pairs.baseline, pairs.variant)
+    return without_foreign_load(Ratios(ratios, ratios), shares, metric)
 
 
 def _values(blocks: _Blocks) -> Iterator[tuple[SecondMetric, Callable[[MeasuredTrial], float]]]:

@@ -308,10 +308,6 @@ def _undecided(comparison: Comparison, effect: Effect, block_s: float | None) ->
     variant, baseline, judged = comparison.variant, comparison.baseline, comparison.judged
     metric, capacities = comparison.scale.metric, comparison.capacities
     text = _effect_between(comparison, effect)
-    if comparison.is_disturbed and effect.is_significant:
-        # More blocks would not help.
-        text = compose("Undecided because other processes disturbed the trials: {text}", text=text)
-        return join("; ", (text, _blocks(comparison, effect)))
     if is_unknown(effect) and capacities is not None:
         text = compose(
             "Undecided: {missed}, {where}; give {rates}",

@@ -20,7 +20,6 @@ from dbdyno.judge.decision import (
     blocks_at_most,
     compare_all,
     finished_and_planned,
-    relevant_to,
     scale,
     verdict_test,
     with_overrides,
@@ -120,21 +119,20 @@ def progress(
     """The same for the trials of the finished blocks, in the order in which the blocks were finished."""
     if is_factorial(experiment):
         return _of_contrasts(judge_contrasts(trials, experiment, found), experiment)
-    return _of_comparisons(compare_all(trials, experiment, found), experiment, found)
+    return _of_comparisons(compare_all(trials, experiment, found), experiment)
 
 
 def state(
     comparisons: Sequence[Comparison],
     contrasts: Contrasts | None,
     experiment: Experiment,
-    found: Sequence[Finding],
 ) -> Progress | None:
     """The same for a run that is judged already; None if its number of blocks was fixed."""
     if experiment.design.stop is None:
         return None
     if contrasts is not None:
         return _of_contrasts(contrasts, experiment)
-    return _of_comparisons(comparisons, experiment, found)
+    return _of_comparisons(comparisons, experiment)
 
 
 def _of_contrasts(contrasts: Contrasts, experiment: Experiment) -> Progress:
@@ -151,9 +149,7 @@ def _of_contrasts(contrasts: Contrasts, experiment: Experiment) -> Progress:
     )
 
 
-def _of_comparisons(
-    comparisons: Sequence[Comparison], experiment: Experiment, found: Sequence[Finding]
-) -> Progress:
+def _of_comparisons(comparisons: Sequence[Comparison], experiment: Experiment) -> Progress:
     # Identical variants measure the noise floor of the other comparisons, and have no answer.
     different = [one for one in comparisons if not one.is_identical] or comparisons
     least = _blocks_of_further_metrics(experiment)
@@ -170,9 +166,7 @@ def _of_comparisons(
             ),
             note=_note(one),
         )
-        for one, is_answered in zip(
-            different, _answers(different, comparisons, experiment, found), strict=True
-        )
+        for one, is_answered in zip(different, _answers(different, comparisons, experiment), strict=True)
     )
 
 
@@ -203,7 +197,6 @@ def _answers(
     different: Sequence[Comparison],
     comparisons: Sequence[Comparison],
     experiment: Experiment,
-    found: Sequence[Finding],
 ) -> list[bool]:
     """For each comparison, whether it has a verdict, or if the experiment has a gate, whether that is decided
     for it or for all workloads of its variant.
@@ -214,10 +207,9 @@ def _answers(
     own: list[GateResult] = []
     of_all: list[GateResult] = []
     for one in different:
-        relevant = relevant_to(one.names, found)
         entry, identical = _entry_and_identical(one, comparisons)
         for results, is_sure in ((own, one.judged.is_gate_sure), (of_all, one.judged.is_gate_sure_alone)):
-            results.append(result(entry, max_loss_percent, relevant, identical, is_sure=is_sure))
+            results.append(result(entry, max_loss_percent, identical, is_sure=is_sure))
     suites = {}
     for variant in {one.variant for one in different}:
         tests = [index for index, one in enumerate(different) if one.variant == variant]
@@ -246,7 +238,7 @@ def _is_blocked(comparison: Comparison, comparisons: Sequence[Comparison], exper
             return True
     is_noise = overall is not None and floor is not None and abs(overall.effect_percent) <= floor
     other_answers = design.delta_percent is not None or design.max_loss_percent is not None
-    return bool(comparison.stops) or comparison.is_disturbed or (is_noise and not other_answers)
+    return bool(comparison.stops) or (is_noise and not other_answers)
 
 
 def rule(

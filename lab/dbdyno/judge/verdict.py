@@ -62,6 +62,7 @@ from dbdyno.judge.sentence import metric_sentence, sentence
 from dbdyno.judge.slice_rounds import few_rounds
 from dbdyno.judge.slice_totals import totals_findings
 from dbdyno.judge.suite import suites
+from dbdyno.judge.unequal_load import unequal_load
 from dbdyno.judge.warmup import warm_state
 from dbdyno.judge.wording import join_words
 from dbdyno.stats.paired import ALPHA, mean_ratios
@@ -111,7 +112,7 @@ def judge(run: Run) -> VerdictFile:
         if is_factorial(experiment)
         else None
     )
-    state = stopping.state(comparisons, contrasts, experiment, all_findings)
+    state = stopping.state(comparisons, contrasts, experiment)
     factors = None if contrasts is None else factorial.entries(contrasts, experiment, evidence.block_s)
     curves = [one.curve for entry in entries for one in (entry, *(entry.metrics or ()))]
     verdicts = {one.verdict for one in (*curves, *(factors or ()))}
@@ -251,6 +252,7 @@ def _comparison_findings(
         for each in (one, *of_metrics):
             yield from totals_findings(each, ALPHA / len(comparisons))
             yield from below_resolution(each)
+        yield from unequal_load(one)
         if one.is_identical:
             yield from findings.identical_variants(one.judged.overall, one.names)
 

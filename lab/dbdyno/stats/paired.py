@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from graphlib import TopologicalSorter
 
+from dbdyno.stats.covariate import Rule
 from dbdyno.stats.joint import JointInterval, joint_intervals
 from dbdyno.stats.repeated import Looks, repeated
 from dbdyno.stats.repeated_joint import repeated_joint_intervals
@@ -84,6 +85,10 @@ class Ratios:
 
     lows: Mapping[int, float]
     highs: Mapping[int, float]
+    # How they were adjusted for the load of other processes.
+    rule: Rule = Rule.EQUAL
+    # The values as measured, if the bounds are those of what other processes may have cost; else None.
+    measured: Mapping[int, float] | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -96,6 +101,8 @@ class Ratios:
         return Ratios(
             {block: low - null for block, low in self.lows.items()},
             {block: high - null for block, high in self.highs.items()},
+            self.rule,
+            self.measured and {block: one - null for block, one in self.measured.items()},
         )
 
 
@@ -126,9 +133,9 @@ def effect(ratios: Ratios, alpha: float = ALPHA, looks: Looks | None = None) -> 
     else:
         low, high = interval(lows, alpha, -math.inf), interval(highs, alpha, math.inf)
         p_value = _p_value(lows, highs)
-    bound = _bound(least, most)
+    bound, value = _estimate(ratios, least, most)
     return Effect(
-        effect_percent=percent(most if bound == Bound.AT_MOST else least),
+        effect_percent=percent(value),
         interval_percent=None if low is None or high is None else (percent(low.low), percent(high.high)),
         alpha=alpha,
         p_value=p_value,
@@ -137,11 +144,17 @@ def effect(ratios: Ratios, alpha: float = ALPHA, looks: Looks | None = None) -> 
     )
 
 
-def _bound(least: float, most: float) -> Bound:
-    """Which of the smallest and the largest possible estimate is given."""
+def _estimate(ratios: Ratios, least: float, most: float) -> tuple[Bound, float]:
+    """The estimate as measured; if that is only known within bounds, the smallest or the largest possible
+    one.
+    """
+    if ratios.measured:
+        return Bound.EXACT, min(max(hodges_lehmann(list(ratios.measured.values())), least), most)
     if least == most:
-        return Bound.EXACT
-    return Bound.AT_LEAST if math.isfinite(least) or not math.isfinite(most) else Bound.AT_MOST
+        return Bound.EXACT, least
+    if math.isfinite(least) or not math.isfinite(most):
+        return Bound.AT_LEAST, least
+    return Bound.AT_MOST, most
 
 
 def _p_value(lows: Sequence[float], highs: Sequence[float]) -> float:
@@ -188,7 +201,7 @@ def _joint_effect(
     """The effect at one load, from the rows of its bounds; the estimate is limited to the interval."""
     lows, highs = list(ratios.lows.values()), list(ratios.highs.values())
     least, most = hodges_lehmann(lows, -math.inf), hodges_lehmann(highs, math.inf)
-    bound, ends, p_value = _bound(least, most), None, 1.0
+    ends, p_value = None, 1.0
     if of_lows is not None and of_highs is not None:
         # The finite value in place of an infinite one depends on its distance from zero, so an end beyond
         # zero on that side is unknown.
@@ -200,8 +213,9 @@ def _joint_effect(
         elif most < 0.0:
             p_value = of_highs.p_value
         ends = percent(low), percent(high)
+    bound, value = _estimate(ratios, least, most)
     return Effect(
-        effect_percent=percent(most if bound == Bound.AT_MOST else least),
+        effect_percent=percent(value),
         interval_percent=ends,
         alpha=alpha,
         p_value=p_value,
@@ -219,9 +233,17 @@ def mean_ratios(loads: Sequence[Ratios]) -> Ratios:
     if not loads:
         return Ratios({}, {})
     blocks = [block for block in loads[0].lows if all(block in ratios.lows for ratios in loads)]
+    measured = None
+    if any(ratios.measured for ratios in loads) and all(
+        ratios.measured or ratios.is_exact for ratios in loads
+    ):
+        measured = {
+            block: _mean([(one.measured or one.lows)[block] for one in loads], 0.0) for block in blocks
+        }
     return Ratios(
         {block: _mean([ratios.lows[block] for ratios in loads], -math.inf) for block in blocks},
         {block: _mean([ratios.highs[block] for ratios in loads], math.inf) for block in blocks},
+        measured=measured,
     )
 
 

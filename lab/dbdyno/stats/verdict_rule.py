@@ -45,8 +45,6 @@ class Circumstances:
     is_stopped: bool = False
     # Planned trials have not run.
     is_unfinished: bool = False
-    # Other processes disturbed the trials, so the verdict can be neither a direction nor "equivalent".
-    is_disturbed: bool = False
     # The variants are identical, so the verdict cannot be a direction.
     is_identical: bool = False
 
@@ -78,10 +76,10 @@ def choose(
         return Verdict.TOO_FEW_BLOCKS
     if is_equivalent is None:
         is_equivalent = delta_percent is not None and effect.lies_within(delta_percent)
-    if is_equivalent and not circumstances.is_disturbed:
+    if is_equivalent:
         return Verdict.EQUIVALENT
     is_noise = floor_percent is not None and abs(effect.effect_percent) <= floor_percent
-    if circumstances.is_disturbed or circumstances.is_identical or is_noise or not is_significant:
+    if circumstances.is_identical or is_noise or not is_significant:
         return Verdict.UNDECIDED
     return direction(effect, higher_is_faster=higher_is_faster)
 
