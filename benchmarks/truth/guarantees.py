@@ -10,12 +10,13 @@ from functools import partial
 import numpy as np
 from scipy import stats
 
-from dbdyno.experiment.model import Experiment, Factor
+from dbdyno.experiment.model import Experiment
 
 from . import (
     bisection,
     capacity,
     everything,
+    factors,
     highest,
     history,
     metrics,
@@ -53,7 +54,7 @@ def promises() -> list[Promise]:
             variants=3,
             twin=True,
         ),
-        Promise(_factors, cost=4),
+        *factors.promises(),
         _false_words("2 equal variants, position effect of 5 %", World(position=math.log(1.05))),
         *map(_periodic, order.WORST),
         Promise(_crossover),
@@ -262,17 +263,6 @@ def _periodic(cell: order.Cell) -> Promise:
         workloads=cell.workloads,
         blocks=cell.blocks,
         cost=4 * cell.workloads * cell.loads,
-    )
-
-
-def _factors(sample: Sample) -> list[Row]:
-    factors = (Factor(name="version", levels=("x", "y")), Factor(name="threads", levels=("s", "t", "u")))
-    results = repeat(experiment(factors=factors), World(), sample.count, sample.seed(2))
-    return _share(
-        "2 factors without effect (3 main effects, 2 interactions): any wrong verdict",
-        results,
-        Result.is_false,
-        0.05,
     )
 
 
