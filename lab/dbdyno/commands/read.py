@@ -29,7 +29,7 @@ from dbdyno.reading.record import ReadDocument, ReadDoubt, ReadFigure, ReadOmiss
 from dbdyno.reading.result import FIGURE_TEXTS
 from dbdyno.report import formatting
 from dbdyno.store.imported import Imported
-from dbdyno.text import compose, join
+from dbdyno.text import compose, join, join_some
 
 _READABLE = (
     "dbdyno read reads outputs of sysbench, pgbench, mysqlslap, mariadb-slap and HammerDB; tables of text, "
@@ -147,7 +147,11 @@ def _calls(one: ReadDocument) -> list[str]:
     lines: list[str] = [
         compose("{call} (line {line})", call=call.sentence, line=call.lines[0])
         if len(call.lines) == 1
-        else compose("{call} (lines {lines})", call=call.sentence, lines=", ".join(map(str, call.lines)))
+        else compose(
+            "{call} (lines {lines})",
+            call=call.sentence,
+            lines=join_some([str(line) for line in call.lines], LISTED_MAX),
+        )
         for call in one.calls[:LISTED_MAX]
     ]
     more = len(one.calls) - len(lines)

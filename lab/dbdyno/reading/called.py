@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from dbdyno.reading.call import Call
-from dbdyno.reading.limits import LISTED_MAX
-from dbdyno.text import Text, compose, compose_count, join
+from dbdyno.reading.limits import LISTED_MAX, LOADS_MAX
+from dbdyno.text import Text, compose, compose_count, join, join_some
 
 # Options of the length of a run in seconds.
 _SECONDS = ("time", "max-time")
@@ -84,9 +84,9 @@ def group_calls(calls: Iterable[Call]) -> list[Called]:
 
 
 def _append(values: list[int], value: int) -> None:
-    if value not in values and len(values) < LISTED_MAX:
+    if value not in values and len(values) < LOADS_MAX:
         values.append(value)
 
 
-def _numbers(values: Sequence[int]) -> str:
-    return ", ".join(map(str, values))
+def _numbers(values: Sequence[int]) -> Text:
+    return join_some([str(value) for value in values], LISTED_MAX)
