@@ -10,12 +10,13 @@ from functools import partial
 import numpy as np
 from scipy import stats
 
-from dbdyno.experiment.model import Experiment, Factor
+from dbdyno.experiment.model import Experiment
 
 from . import (
     bisection,
     capacity,
     everything,
+    factors,
     highest,
     history,
     metrics,
@@ -54,7 +55,7 @@ def promises() -> list[Promise]:
             variants=3,
             twin=True,
         ),
-        Promise(_factors, cost=4),
+        *factors.promises(),
         _false_words("2 equal variants, position effect of 5 %", World(position=math.log(1.05))),
         *map(_periodic, order.WORST),
         Promise(_crossover),
@@ -322,17 +323,6 @@ def _with_bursts(plan: str, sample: Sample) -> list[Row]:
     results = repeat(experiment(factors=factors), world, sample.count, sample.seed(15))
     return _share(
         f"2 factors without effect with {world.neighbour}: any wrong verdict",
-        results,
-        Result.is_false,
-        0.05,
-    )
-
-
-def _factors(sample: Sample) -> list[Row]:
-    factors = (Factor(name="version", levels=("x", "y")), Factor(name="threads", levels=("s", "t", "u")))
-    results = repeat(experiment(factors=factors), World(), sample.count, sample.seed(2))
-    return _share(
-        "2 factors without effect (3 main effects, 2 interactions): any wrong verdict",
         results,
         Result.is_false,
         0.05,

@@ -6,6 +6,7 @@ noise. The schedule determines which trial has which position and slot, as in a 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,6 @@ from numpy.typing import NDArray
 from dbdyno.experiment.model import Design, Experiment, Factor, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.judge.decision import compare_all
-from dbdyno.judge.factorial import entries, judge_contrasts
 from dbdyno.store.measured import Figures, MeasuredTrial, ScheduleEntry
 
 from . import neighbour
@@ -81,14 +81,13 @@ def experiment(
         for name in names[:variants]
     ]
     if factors:
-        first, second = factors
         made = [
             Variant(
-                name=f"{one}+{two}",
-                levels={first.name: one, second.name: two},
+                name="+".join(levels),
+                levels=dict(zip((one.name for one in factors), levels, strict=True)),
                 server=ServerSpec(variables={"max_error_count": 64 + index}),
             )
-            for index, (one, two) in enumerate((o, t) for o in first.levels for t in second.levels)
+            for index, levels in enumerate(itertools.product(*(one.levels for one in factors)))
         ]
     return Experiment(
         name="simulated",
@@ -304,11 +303,6 @@ def judge(of: Experiment, world: World, trials: Sequence[MeasuredTrial]) -> Resu
             claims += [
                 Claim(str(word), truth) for word, truth in zip(one.judged.load_verdicts, truths, strict=True)
             ]
-    if of.factors:
-        # Effects of factors are simulated as none at all.
-        claims += [
-            Claim(str(row.verdict), 0.0, (0.0,)) for row in entries(judge_contrasts(trials, of, []), of)
-        ]
     first = comparisons[0]
     truths = tuple(world.effects.get(first.variant) or [0.0] * len(first.pairs))
     order = first.order

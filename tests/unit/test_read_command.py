@@ -197,3 +197,54 @@ def test_documents_without_calls_have_no_experiment(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="calls no benchmark program that dbdyno knows"):
         run(DOCUMENTS / "en-hammerdb-postgres-sixruns.txt", to_experiment=tmp_path / "x.toml")
     assert list(tmp_path.iterdir()) == []
+
+
+SWEEP = """#!/bin/bash
+for threads in 2 16; do
+  for repetition in 1 2 3 4; do
+    sysbench oltp_update_index --mysql-host=db9 --threads=$threads --time=90 run > out-$threads-$repetition
+  done
+done
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "lines"),
+    [
+        (SWEEP, ["sysbench oltp_update_index run, 2, 16 connections, 90 s, 4 times each (line 4)"]),
+        ("sysbench oltp_read_only --threads=1 run\n", ["sysbench oltp_read_only run, 1 connection (line 1)"]),
+        (
+            "pgbench -h db9 -S -c 12 -T 45 bench\npgbench -h db9 -S -c 12 -T 45 bench | tail -1\n",
+            ["pgbench select-only run, 12 connections, 45 s, 2 times each (lines 1, 2)"],
+        ),
+        (
+            "mysqlslap -h db9 --concurrency=4,32 --iterations=7 --auto-generate-sql\n",
+            ["mysqlslap run, 4, 32 connections, 7 times each (line 1)"],
+        ),
+        (
+            "sysbench --threads=$THREADS oltp_delete run\n",
+            ["sysbench oltp_delete run, connections that the document does not show (line 1)"],
+        ),
+    ],
+)
+def test_a_script_without_results_shows_its_calls(script: str, lines: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "sweep.sh"
+    file.write_text(script)
+    answer = run(file)
+    assert answer.returncode == 0
+    assert answer.stdout.splitlines()[1 : 1 + len(lines)] == lines
+    assert "No result was found. The document has" in answer.stdout
+    calls = json.loads(run(file, output=ReadFormat.JSON).stdout)["calls"]
+    assert [one["sentence"] for one in calls] == [line.rpartition(" (")[0] for line in lines]
+    assert lines[0].partition(",")[0] in run(file, output=ReadFormat.MD).stdout.replace("\\", "")
+
+
+def test_settings_without_results_are_counted(tmp_path: Path) -> None:
+    file = tmp_path / "my.cnf"
+    file.write_text("[mysqld]\ninnodb_buffer_pool_size = 2G\nsync_binlog = 1\n")
+    assert "No result was found. The document has 2 settings." in run(file).stdout
+
+
+def test_calls_beside_results_are_not_listed() -> None:
+    assert "oltp_read_write run, " not in run(POOL).stdout
+    assert json.loads(run(POOL, output=ReadFormat.JSON).stdout)["calls"]

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from dbdyno.experiment.calls import Call, parse
 from dbdyno.experiment.column_generators import column
-from dbdyno.experiment.created import created_objects, drop_statements
+from dbdyno.experiment.created import created_objects, drop_statements, tables_without_key
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.generators import parameter
 from dbdyno.experiment.model import Experiment, SqlWorkload
@@ -420,6 +420,24 @@ def test_only_what_must_be_new_is_dropped_and_what_uses_it_first() -> None:
     assert drop_statements(created_objects(setup, "postgres"), "postgres") == drops
     drops.insert(1, "DROP FUNCTION IF EXISTS f")
     assert drop_statements(created_objects(setup, "mysql"), "mysql") == drops
+
+
+@pytest.mark.parametrize(
+    ("sql", "lacks_key"),
+    [
+        ("CREATE TABLE t (i INT)", True),
+        ("CREATE TABLE t (`primary key` INT, note TEXT DEFAULT 'PRIMARY KEY')", True),
+        ("CREATE TABLE t (i INT CHECK (i LIKE '1%'), UNIQUE (i))", True),
+        ("CREATE TABLE t AS SELECT 1", True),
+        ("CREATE TABLE IF NOT EXISTS t (i INT PRIMARY  KEY)", False),
+        ("create table t (i int, constraint c primary key (i))", False),
+        ("CREATE TABLE t LIKE u", False),
+        ("CREATE TABLE t (LIKE u)", False),
+        ("CREATE VIEW t AS SELECT 1", False),
+    ],
+)
+def test_tables_without_a_primary_key(sql: str, *, lacks_key: bool) -> None:
+    assert tables_without_key([sql], "mysql") == (["t"] if lacks_key else [])
 
 
 def test_tables_are_named_once() -> None:

@@ -22,14 +22,14 @@ from dbdyno.reading.checks.registry import examine
 from dbdyno.reading.combination import combine
 from dbdyno.reading.document import Document, load, parse, read_bytes
 from dbdyno.reading.equivalent import equivalent
-from dbdyno.reading.limits import FINDINGS_MAX
+from dbdyno.reading.limits import FINDINGS_MAX, LISTED_MAX
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.reading import read as read_document
 from dbdyno.reading.record import ReadDocument, ReadDoubt, ReadFigure, ReadOmission, ReadVariant, record
 from dbdyno.reading.result import FIGURE_TEXTS
 from dbdyno.report import formatting
 from dbdyno.store.imported import Imported
-from dbdyno.text import compose, join
+from dbdyno.text import compose, join, join_some
 
 _READABLE = (
     "dbdyno read reads outputs of sysbench, pgbench, mysqlslap, mariadb-slap and HammerDB; tables of text, "
@@ -122,6 +122,8 @@ def _print(one: ReadDocument, translate: Translator) -> None:
         # Many at once, because a document may have 25,000 results, and each call takes its time.
         for start in range(0, len(rows), _ROWS_PRINTED):
             print_text(console, "\n".join(rows[start : start + _ROWS_PRINTED]))
+    for text in _calls(one):
+        print_text(console, translate(text), indent=2)
     print_text(console, translate(one.verdict), "bold")
     for doubt in one.doubts:
         print_text(console, translate(_doubt(doubt)), "yellow", indent=2)
@@ -136,6 +138,24 @@ def _print(one: ReadDocument, translate: Translator) -> None:
             " ", (finding.code, finding.level, join("", (where, ":")), _message(finding.text, finding.fix))
         )
         print_text(console, translate(text), "red" if finding.level == "stop" else "", indent=2)
+
+
+def _calls(one: ReadDocument) -> list[str]:
+    """The calls of a document without results, in a line for each program and test."""
+    if one.variants:
+        return []
+    lines: list[str] = [
+        compose("{call} (line {line})", call=call.sentence, line=call.lines[0])
+        if len(call.lines) == 1
+        else compose(
+            "{call} (lines {lines})",
+            call=call.sentence,
+            lines=join_some([str(line) for line in call.lines], LISTED_MAX),
+        )
+        for call in one.calls[:LISTED_MAX]
+    ]
+    more = len(one.calls) - len(lines)
+    return [*lines, compose("and {number} more", number=more)] if more else lines
 
 
 def _omission(one: ReadOmission) -> str:
@@ -194,6 +214,9 @@ def _markdown(one: ReadDocument, translate: Translator) -> Iterator[str]:
         yield "|" + "--:|" * len(split[0])
         yield from ("| " + " | ".join(row) + " |" for row in split[1:])
     yield ""
+    if calls := _calls(one):
+        yield from (f"- {_escape(translate(text))}" for text in calls)
+        yield ""
     yield f"**{_escape(translate(one.verdict))}**"
     if one.findings or one.doubts:
         yield ""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from dbdyno.experiment.sql_text import Dialect, is_kind, tokenize
@@ -44,6 +45,31 @@ def created_objects(statements: Iterable[str], dialect: Dialect) -> list[Created
     """What the statements create, in order, except temporary tables. Raises UnreadableSql."""
     objects = (_created(sql, tokenize(sql, dialect), dialect) for sql in statements)
     return [one for one in objects if one is not None]
+
+
+def tables_without_key(statements: Iterable[str], dialect: Dialect) -> list[str]:
+    """The tables that statements create without a primary key. Those that are copies of another table (LIKE)
+    have its key. Raises UnreadableSql.
+    """
+    names = []
+    for sql in statements:
+        tokens = tokenize(sql, dialect)
+        created = _created(sql, tokens, dialect)
+        if created is not None and created.kind == TABLE and not _has_key(tokens):
+            names.append(created.name)
+    return names
+
+
+def _has_key(tokens: Sequence[Token]) -> bool:
+    """Whether a CREATE TABLE names a primary key, or copies a table: `LIKE t`, `(LIKE t)`."""
+    depth = 0
+    for before, token in pairwise(tokens):
+        depth += is_kind(before, "L_PAREN") - is_kind(before, "R_PAREN")
+        if is_kind(token, "PRIMARY_KEY"):
+            return True
+        if is_kind(token, "LIKE") and (depth == 0 or is_kind(before, "L_PAREN")):
+            return True
+    return False
 
 
 def drop_statements(objects: Sequence[Created], dialect: Dialect) -> list[str]:

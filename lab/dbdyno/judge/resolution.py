@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from statistics import median
 
@@ -22,6 +23,9 @@ def below_resolution(comparison: Comparison) -> Iterator[Finding]:
         for pairs in comparison.pairs
         if any(trial.has(metric) for trial in pairs.baseline.values())
     ]
+    if not all(map(math.isfinite, values)):
+        # The baseline's server failed in most blocks at some load: no difference is below a resolution there.
+        return
     share = abs(effect.effect_percent) / 100.0
     widths = [bucket_width_us(round(value)) for value in values]
     if not values or any(share * value >= width for value, width in zip(values, widths, strict=True)):

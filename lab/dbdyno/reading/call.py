@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from dbdyno.reading.document import Document
@@ -81,6 +81,8 @@ class Call:
     path: str = ""
     # Words with variables whose values are not known.
     unknown: tuple[str, ...] = ()
+    # How often it comes in a row: passes of loops.
+    passes: int = field(default=1, compare=False)
 
     def number(self, *names: str) -> int | None:
         """The value of the first of these options that the call has, if it is a whole number."""
@@ -111,12 +113,19 @@ def whole_number(text: str) -> int | None:
 def find_calls(document: Document) -> Iterator[Call]:
     """The calls in a document, in the order of their lines, once for each pass of a loop."""
     previous: Call | None = None
+    passes = 0
     for command in commands(document, _PROGRAMS):
         call = _call(_unquote(command))
+        if call is None:
+            continue
         # Passes of a loop that differ only in a file's name are one call.
-        if call is not None and call != previous:
-            yield call
-            previous = call
+        if previous is not None and call != previous:
+            yield replace(previous, passes=passes)
+            passes = 0
+        previous = call
+        passes += 1
+    if previous is not None:
+        yield replace(previous, passes=passes)
 
 
 def _unquote(command: Command) -> Command:

@@ -153,10 +153,12 @@ def _positive(result: Result, figure: str) -> float | None:
     return value if value is not None and value > 0 else None
 
 
-def verdict(series: Sequence[Series], changes: Sequence[Contrast]) -> Text:
-    """Says what the results of a document show of its variants."""
+def verdict(series: Sequence[Series], changes: Sequence[Contrast], others: Sequence[str]) -> Text:
+    """Says what the results of a document show of its variants; `others` is what it has besides results."""
     if not series:
-        return compose("No result was found.")
+        if not others:
+            return compose("No result was found.")
+        return compose("No result was found. The document has {others}.", others=join(", ", others))
     if len(series) == 1:
         return compose("One variant: nothing is compared.")
     if not changes:

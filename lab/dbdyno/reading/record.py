@@ -8,11 +8,12 @@ from pydantic import BaseModel
 
 from dbdyno.finding import Finding, Level
 from dbdyno.reading.attribution import Series
+from dbdyno.reading.called import Called, group_calls
 from dbdyno.reading.judgement import Contrast, verdict
 from dbdyno.reading.limits import sentence
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.result import Result
-from dbdyno.text import Composed
+from dbdyno.text import Composed, Text, compose_count
 
 
 class ReadFigure(BaseModel):
@@ -66,6 +67,21 @@ class ReadFinding(BaseModel):
     fix: Composed
 
 
+class ReadCall(BaseModel):
+    """Calls of a benchmark program with one test and one phase."""
+
+    tool: str
+    phase: str
+    test: str
+    """Empty if the calls do not name one."""
+    connections: list[int]
+    seconds: list[int]
+    repetitions: tuple[int, int]
+    """The smallest and the largest number of runs with the same options."""
+    lines: list[int]
+    sentence: Composed
+
+
 class ReadOmission(BaseModel):
     """What exceeded a limit first of its kind, and how often something of this kind did."""
 
@@ -93,6 +109,8 @@ class ReadDocument(BaseModel):
     findings: list[ReadFinding]
     left_out: list[ReadOmission] = []
     """What of the document was not read because it exceeds a limit."""
+    calls: list[ReadCall] = []
+    """The calls of benchmark programs."""
 
 
 def record(reading: Reading, findings: Sequence[Finding]) -> ReadDocument:
@@ -101,7 +119,7 @@ def record(reading: Reading, findings: Sequence[Finding]) -> ReadDocument:
         file=reading.document.name,
         variants=[_variant(reading, one) for one in reading.series],
         changes=[_change(one) for one in reading.contrasts],
-        verdict=verdict(reading.series, reading.contrasts),
+        verdict=verdict(reading.series, reading.contrasts, _other_parts(reading)),
         doubts=list(_doubts(reading)),
         findings=[
             ReadFinding(
@@ -113,7 +131,38 @@ def record(reading: Reading, findings: Sequence[Finding]) -> ReadDocument:
             ReadOmission(line=one.line, text=sentence(one), count=one.count)
             for one in reading.document.left_out
         ],
+        calls=[_call(reading, one) for one in group_calls(reading.calls)],
     )
+
+
+def _call(reading: Reading, called: Called) -> ReadCall:
+    numbers = reading.document.numbers
+    return ReadCall(
+        tool=called.tool,
+        phase=called.phase,
+        test=called.test,
+        connections=called.connections,
+        seconds=called.seconds,
+        repetitions=called.repetitions,
+        lines=[numbers[index] for index in called.lines],
+        sentence=called.text(),
+    )
+
+
+def _other_parts(reading: Reading) -> list[Text]:
+    """What was read besides results, as texts."""
+    calls, claims = len(reading.calls), len(reading.claims)
+    settings = sum(len(one.values) for one in reading.settings)
+    parts = []
+    if calls:
+        parts.append(compose_count(calls, "{number} call of a benchmark", "{number} calls of benchmarks"))
+    if settings:
+        parts.append(compose_count(settings, "{number} setting", "{number} settings"))
+    if claims:
+        parts.append(
+            compose_count(claims, "{number} sentence that compares", "{number} sentences that compare")
+        )
+    return parts
 
 
 def _doubts(reading: Reading) -> Iterator[ReadDoubt]:

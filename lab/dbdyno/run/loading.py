@@ -5,8 +5,7 @@ tables.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
 
 from dbdyno.checks.p02_data import shapes
@@ -24,6 +23,7 @@ from dbdyno.experiment.sql_workload import DIALECTS
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult, Record
+from dbdyno.run.loading_variables import loading_variables, statements_before_setup
 from dbdyno.run.marked_tables import drop_instruction, has_comments, mark, schema_expression
 from dbdyno.run.plan import plan
 from dbdyno.run.progress import Listener
@@ -48,8 +48,8 @@ def prepare(
 ) -> EngineResult:
     """Load the missing tables of a workload on a running server. Raises Problem.
 
-    Private servers allow LOAD DATA LOCAL during the load. On remote servers the engine uses it only if the
-    server allows it.
+    Private servers allow LOAD DATA LOCAL, and tables without a primary key, during the load
+    (`loading_variables`). On remote servers the engine uses LOAD DATA LOCAL only if the server allows it.
     """
 
     def report_loading(record: Record) -> None:
@@ -60,9 +60,12 @@ def prepare(
     address = server.address()
     request = plan(experiment, workload, address.target(experiment.load.transport))
     has_setup = not server.private and not isinstance(workload, OltpWorkload)
+    if first := statements_before_setup(workload, server):
+        sql = request["workload"]["sql"]
+        sql["setup"] = [*first, *sql["setup"]]
     # A run that is killed during the setup leaves no table without a mark.
     request["loading"]["mark_created"] = has_setup and has_comments(server)
-    with _local_infile(server):
+    with loading_variables(server):
         result = engine.run(
             "prepare",
             request,
@@ -196,22 +199,6 @@ def list_tables(server: Server) -> list[str]:
     """The tables in the load's database."""
     sql = f"SELECT table_name FROM information_schema.tables WHERE table_schema = {schema_expression(server)}"
     return [table for (table,) in answers.rows(server.query, sql, answers.text)]
-
-
-@contextmanager
-def _local_infile(server: Server) -> Iterator[None]:
-    """Allow LOAD DATA LOCAL on a private server within the context."""
-    before = server.variables().get("local_infile", "ON") if server.private else "ON"
-    if before == "ON":
-        yield
-        return
-    server.query("SET GLOBAL local_infile = ON")
-    try:
-        yield
-    finally:
-        # If the server died, the load has raised a more important error.
-        with suppress(ServerProblem):
-            server.query(f"SET GLOBAL local_infile = {before}")
 
 
 def cleanup(experiment: Experiment, workload: Workload, server: Server, engine: Engine) -> str:

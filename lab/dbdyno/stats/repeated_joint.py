@@ -307,8 +307,9 @@ class _Search:
             np.abs(among.means + np.repeat(shift, among.counts) * among.means_of_signs) for shift in shifts
         ]
         # |mean| is convex in theta, and the mean square is least at one of the ends, or between them.
-        needed = among.floors * np.repeat(least, among.counts) * (1.0 - ROUNDING)
         with np.errstate(invalid="ignore"):
+            # An infinite floor times a mean square of 0 is NaN, which leaves no pattern out.
+            needed = among.floors * np.repeat(least, among.counts) * (1.0 - ROUNDING)
             is_below = np.maximum(*means) ** 2 * (among.freedom + among.floors) < needed
         return among.only(~is_below | (among.others >= among.floors))
 
