@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from scipy import stats
 
-from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.model import Experiment, Factor
 
 from . import (
     bisection,
