@@ -52,7 +52,7 @@ def test_a_row_without_some_blocks_is_tested_on_the_others() -> None:
 
 def test_the_p_value_of_a_shift_is_that_of_students_test() -> None:
     random = np.random.default_rng(1)
-    one, other = random.normal(0.0, 1.0, 4), random.normal(1.0, 1.0, 5)
+    one, other = random.normal(0.0, 1.0, 4).tolist(), random.normal(1.0, 1.0, 5).tolist()
     assert shift_p_value(one, other) == pytest.approx(stats.ttest_ind(one, other).pvalue)
     assert shift_p_value([0.1, 0.1], [0.2, 0.2]) == 0.0
     assert shift_p_value([0.1, 0.1], [0.1, 0.1]) == 1.0
