@@ -173,7 +173,7 @@ def promises() -> list[Promise]:
 def limits(count: int) -> list[Row]:
     """What is not promised: a step is one run, so that what is fixed for a run counts as a difference."""
     fixed = partial(synthetic, World(sd=0.03, place_sd=BETWEEN / math.sqrt(2.0)))
-    text = f"runs that differ by {BETWEEN:.0%}, bisection of 10"
+    text = f"runs that differ by {100 * BETWEEN:g} %, bisection of 10"
     worlds = [
         (f"{text} equal versions, 3 % normal noise", [0.0] * 10),
         (f"{text} versions, the sixth 5 % slower, 3 % normal noise", SIXTH),

@@ -137,7 +137,7 @@ def _unchanged(between: float, sample: Sample) -> list[Row]:
         for _ in range(NIGHTS):
             nights.add()
         alerts.append(nights.alerts > 0)
-    text = f"history, {NIGHTS} nights without change, runs that differ by {between:.1%}: any alert"
+    text = f"history, {NIGHTS} nights without change, runs that differ by {100 * between:g} %: any alert"
     return [Row(text, len(alerts), fmean(alerts), 0.05)]
 
 
@@ -149,8 +149,8 @@ def _lost(between: float, sample: Sample) -> list[Row]:
             nights.add()
         found.append(nights.alerts > 0)
     text = (
-        f"history, a loss of 5 % after {BEFORE} nights, runs that differ by {between:.1%}: an alert within "
-        f"{WITHIN} nights"
+        f"history, a loss of 5 % after {BEFORE} nights, runs that differ by {100 * between:g} %: an alert "
+        f"within {WITHIN} nights"
     )
     return [Row(text, len(found), fmean(found), 0.80, at_most=False)]
 

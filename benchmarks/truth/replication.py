@@ -80,7 +80,7 @@ def limits(count: int) -> list[Row]:
         world = replace(_plain(math.log(1.1), sd), place_sd=BETWEEN / math.sqrt(2.0))
         two = Two(world, world, experiment(), experiment())
         wrong = sum(_is_wrong(two, _answers(two, random)) for random in _randoms(Sample(count))) / count
-        text = f"runs that differ by {BETWEEN:.0%}, diff, the same effect of 10 %, {sd:.0%} noise"
+        text = f"runs that differ by {100 * BETWEEN:g} %, diff, the same effect of 10 %, {100 * sd:g} % noise"
         rows.append(Row(f"{text}: any wrong word", count, wrong, 0.05))
     return rows
 
