@@ -10,7 +10,7 @@ import argparse
 import math
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from statistics import median
@@ -91,7 +91,7 @@ def _experiment(versions: Sequence[str]) -> Experiment:
 
 def synthetic(world: World, of: Experiment, effects: dict[str, float], random: Random) -> list[MeasuredTrial]:
     """The trials of one step with noise of a kind."""
-    own = World(noise=world.noise, sd=world.sd, effects={name: [effect] for name, effect in effects.items()})
+    own = replace(world, effects={name: [effect] for name, effect in effects.items()})
     return simulate(of, own, random)
 
 
@@ -150,6 +150,8 @@ def repeat(effects: Sequence[float], simulated: Simulate, count: int, seed: int)
 
 SLOWER = math.log(0.95)
 SIXTH = step_at(6, SLOWER)
+# Standard deviation of the log ratio of two versions between runs.
+BETWEEN = 0.01
 NOISE = "heavy+drifting+stalls+bimodal+growing"
 
 
@@ -166,6 +168,23 @@ def promises() -> list[Promise]:
         _promise("10 versions, the sixth 5 % slower, recorded noise", SIXTH, resampled, is_found=True),
         _promise("10 versions, the third 10 % and the eighth 5 % slower, 3 % normal noise", two, normal),
     ]
+
+
+def limits(count: int) -> list[Row]:
+    """What is not promised: a step is one run, so that what is fixed for a run counts as a difference."""
+    fixed = partial(synthetic, World(sd=0.03, place_sd=BETWEEN / math.sqrt(2.0)))
+    text = f"runs that differ by {100 * BETWEEN:g} %, bisection of 10"
+    worlds = [
+        (f"{text} equal versions, 3 % normal noise", [0.0] * 10),
+        (f"{text} versions, the sixth 5 % slower, 3 % normal noise", SIXTH),
+    ]
+    rows = []
+    for promise, effects in worlds:
+        right = VERSIONS[5] if any(effects) else None
+        named = [one.first_bad for one in repeat(effects, fixed, count, seed=36)]
+        wrong = sum(name not in (None, right) for name in named) / count
+        rows.append(Row(f"{promise}: another version is named", count, wrong, 0.05))
+    return rows
 
 
 def _promise(text: str, effects: Sequence[float], simulated: Simulate, *, is_found: bool = False) -> Promise:

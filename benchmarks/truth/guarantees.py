@@ -11,6 +11,7 @@ import numpy as np
 from scipy import stats
 
 from dbdyno.experiment.model import Experiment, Factor
+from dbdyno.stats.family import ADVISORY_ALPHA
 
 from . import (
     bisection,
@@ -23,6 +24,7 @@ from . import (
     neighbour,
     order,
     replication,
+    reports,
     second_lines,
     slices,
     stopping,
@@ -74,10 +76,10 @@ def promises() -> list[Promise]:
         Promise(_crowded_words, cost=4),
         Promise(_power),
         *(Promise(partial(_warm, plan)) for plan in (AUTO_3, replace(AUTO_5, variants=4), DECLARED_5)),
-        # From a time constant with a bias of 2 % to twice what is recorded.
-        *(Promise(partial(_cold, AUTO_3, tau_s)) for tau_s in (2.5, 16.0)),
-        *(Promise(partial(_cold, DECLARED_3, tau_s)) for tau_s in (0.8, 8.0)),
-        *(Promise(partial(_cold, AUTO_30, tau_s), cost=4) for tau_s in (17.0, 120.0)),
+        # From a time constant with a bias of 2 % to as long as what is recorded.
+        *(Promise(partial(_cold, AUTO_3, tau_s)) for tau_s in (2.5, 8.0)),
+        *(Promise(partial(_cold, DECLARED_3, tau_s)) for tau_s in (0.8, 4.0)),
+        *(Promise(partial(_cold, AUTO_30, tau_s), cost=4) for tau_s in (17.0, 60.0)),
         *_stopped(),
         Promise(_gate),
         _gate_at_any_look("2 variants", (8, 11, 14, 17, 20), variants=2, cost=4),
@@ -89,6 +91,7 @@ def promises() -> list[Promise]:
         *capacity.promises(),
         *highest.promises(),
         *suites.promises(),
+        *reports.promises(),
         *replication.promises(),
         *bisection.promises(),
         *history.promises(),
@@ -204,7 +207,11 @@ def _line_found(loads: int, sample: Sample) -> list[Row]:
 def limits(count: int) -> list[Row]:
     """Error rates beyond the promise."""
     promise = "2 equal variants, 3 loads, every trial correlated 0.7 with the one before"
-    return _false_words(promise, World(noise="persistent")).measure(Sample(count))
+    return [
+        *_false_words(promise, World(noise="persistent")).measure(Sample(count)),
+        *replication.limits(count // 4),
+        *bisection.limits(count // 20),
+    ]
 
 
 def measure(index: int, sample: Sample) -> list[Row]:
@@ -490,7 +497,7 @@ def _described(plan: warmup.Plan) -> str:
 def _warm(plan: warmup.Plan, sample: Sample) -> list[Row]:
     warned, _ = warmup.simulate(plan, 0.0, sample.count, seed=sample.seed(12))
     text = f"{plan.variants} warm variants, {_described(plan)}: R01 warns"
-    return [Row(text, sample.count, warned, 0.05)]
+    return [Row(text, sample.count, warned, ADVISORY_ALPHA)]
 
 
 def _cold(plan: warmup.Plan, tau_s: float, sample: Sample) -> list[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean, stdev
 
 import numpy as np
@@ -12,7 +13,15 @@ import numpy as np
 from dbdyno.experiment.model import Experiment
 from dbdyno.judge.comparison import comparison_entry
 from dbdyno.judge.decision import compare_all
-from dbdyno.judge.history import Answer, Change, confirming_blocks, direction, find_changes
+from dbdyno.judge.history import (
+    CONFIRMING_RUNS,
+    Answer,
+    Change,
+    confirming_blocks,
+    direction,
+    effect_of_runs,
+    find_changes,
+)
 
 from .row import Promise, Row, Sample
 from .simulation import Random, World, experiment, simulate
@@ -20,7 +29,11 @@ from .simulation import Random, World, experiment, simulate
 # Noise of a night: the log ratio of a run of 8 blocks whose trials have 4 % noise each has 2 %.
 TRIAL_SD = 0.04
 # Nights without change, those before and after a step, and its size.
-QUIET, BEFORE, AFTER, STEP = 200, 40, 6, math.log(0.97)
+QUIET, BEFORE, AFTER, STEP = 200, 40, 6, math.log(0.96)
+# Standard deviations of what is fixed for a run, in log units; nights without change, a loss after `BEFORE`
+# nights, and in how many it is found.
+BETWEEN = (0.0, 0.005, 0.01, 0.02)
+NIGHTS, LOSS, WITHIN = 60, math.log(0.95), 10
 # Nights that dbdyno history uses, and earlier ones whose blocks say how much blocks vary.
 LIMIT, RECENT = 50, 10
 ALERTS_MAX = 2
@@ -35,6 +48,8 @@ class Nights:
     random: Random
     step: float = 0.0
     step_at: int = 0
+    # Standard deviation of what is fixed for a run, in log units.
+    between: float = 0.0
     of: Experiment = field(default_factory=experiment)
     values: list[float] = field(default_factory=list)
     # Log ratios of the blocks of each night.
@@ -45,12 +60,9 @@ class Nights:
     def add(self) -> None:
         """Run a night, then compare the servers around each candidate."""
         level = self.step if len(self.values) >= self.step_at else 0.0
-        trials = simulate(self.of, World(sd=TRIAL_SD, effects={"b": [level]}), self.random)
-        (one,) = compare_all(trials, self.of, [])
-        effect = comparison_entry(one, "").curve.effect_percent
-        assert effect is not None, "the servers do not fail"
-        self.values.append(math.log1p(effect / 100.0))
-        self.blocks.append(list(one.judged.assessment.overall_ratios.lows.values()))
+        value, blocks = self._run(self.of, level)
+        self.values.append(value)
+        self.blocks.append(blocks)
         begin = max(0, len(self.values) - LIMIT)
         answers = [
             Answer(one.before - begin, one.after - begin, one.newest - begin, one.direction)
@@ -70,16 +82,30 @@ class Nights:
         least = min(change.point.interval, key=abs)
         blocks = confirming_blocks(change.point.step, least, self.blocks[-RECENT:])
         of = self.of.model_copy(update={"design": self.of.design.model_copy(update={"blocks": blocks})})
-        world = World(sd=TRIAL_SD, effects={"b": [self.step if has_step else 0.0]})
-        (one,) = compare_all(simulate(of, world, self.random), of, [])
-        answer = direction(comparison_entry(one, "").curve)
+        level = self.step if has_step else 0.0
+        effect = effect_of_runs([self._run(of, level)[0] for _ in range(CONFIRMING_RUNS)])
+        answer = direction(effect)
         self.answers.append(Answer(before, after, len(self.values) - 1, answer))
         self.alerts += answer * change.point.step > 0.0 and (has_step or not self.step)
+
+    def _run(self, of: Experiment, level: float) -> tuple[float, list[float]]:
+        """The effect of one run by the real judge, and those of its blocks, as log ratios."""
+        fixed = float(self.random.normal(0.0, self.between)) if self.between else 0.0
+        trials = simulate(of, World(sd=TRIAL_SD, effects={"b": [level + fixed]}), self.random)
+        (one,) = compare_all(trials, of, [])
+        effect = comparison_entry(one, "").curve.effect_percent
+        assert effect is not None, "the servers do not fail"
+        return math.log1p(effect / 100.0), list(one.judged.assessment.overall_ratios.lows.values())
 
 
 def promises() -> list[Promise]:
     """The promises about the history of an experiment."""
-    return [Promise(_quiet, cost=60), Promise(_step, cost=10)]
+    return [
+        Promise(_quiet, cost=60),
+        Promise(_step, cost=10),
+        *(Promise(partial(_unchanged, between), cost=30) for between in BETWEEN),
+        *(Promise(partial(_lost, between), cost=10) for between in BETWEEN),
+    ]
 
 
 def _quiet(sample: Sample) -> list[Row]:
@@ -100,8 +126,33 @@ def _step(sample: Sample) -> list[Row]:
         while len(nights.values) < BEFORE + AFTER and not nights.alerts:
             nights.add()
         found.append(nights.alerts > 0)
-    text = f"history, a loss of 3 % after {BEFORE} nights, 2 % noise a night: an alert within {AFTER} nights"
+    text = f"history, a loss of 4 % after {BEFORE} nights, 2 % noise a night: an alert within {AFTER} nights"
     return [Row(text, len(found), fmean(found), 0.90, at_most=False)]
+
+
+def _unchanged(between: float, sample: Sample) -> list[Row]:
+    alerts = []
+    for random in _randoms(sample, OF_STEP, 73):
+        nights = Nights(random, between=between)
+        for _ in range(NIGHTS):
+            nights.add()
+        alerts.append(nights.alerts > 0)
+    text = f"history, {NIGHTS} nights without change, runs that differ by {100 * between:g} %: any alert"
+    return [Row(text, len(alerts), fmean(alerts), 0.05)]
+
+
+def _lost(between: float, sample: Sample) -> list[Row]:
+    found = []
+    for random in _randoms(sample, OF_STEP, 74):
+        nights = Nights(random, LOSS, BEFORE, between)
+        while len(nights.values) < BEFORE + WITHIN and not nights.alerts:
+            nights.add()
+        found.append(nights.alerts > 0)
+    text = (
+        f"history, a loss of 5 % after {BEFORE} nights, runs that differ by {100 * between:g} %: an alert "
+        f"within {WITHIN} nights"
+    )
+    return [Row(text, len(found), fmean(found), 0.80, at_most=False)]
 
 
 def _randoms(sample: Sample, experiments: int, seed: int) -> Sequence[Random]:

@@ -22,6 +22,8 @@ from .stopping import FIRST_BLOCKS, stopping
 
 NOISE = "heavy+drifting+stalls+bimodal+growing"
 DIRECTIONS = ("faster", "slower")
+# Standard deviation of the log ratio of two variants between runs.
+BETWEEN = 0.01
 # Rounding errors of logarithms.
 ROUNDING = 1e-9
 
@@ -67,6 +69,20 @@ def promises() -> list[Promise]:
         _word("replicates", _strong(1.0), "an effect of 20 % in both runs"),
         _word("does-not-replicate", _strong(0.0), "an effect of 20 %, none in the second run"),
     ]
+
+
+def limits(count: int) -> list[Row]:
+    """What is not promised: the interval of a run is that of its blocks, so that what is fixed for a run
+    counts as a difference of the effects.
+    """
+    rows = []
+    for sd in (0.02, 0.05):
+        world = replace(_plain(math.log(1.1), sd), place_sd=BETWEEN / math.sqrt(2.0))
+        two = Two(world, world, experiment(), experiment())
+        wrong = sum(_is_wrong(two, _answers(two, random)) for random in _randoms(Sample(count))) / count
+        text = f"runs that differ by {100 * BETWEEN:g} %, diff, the same effect of 10 %, {100 * sd:g} % noise"
+        rows.append(Row(f"{text}: any wrong word", count, wrong, 0.05))
+    return rows
 
 
 def _strong(share: float) -> Two:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
 import typer
+from scipy import stats
 from tests.unit.stored_run import Arms, Making, experiment, make, store
 
 from dbdyno.cli.history import history
@@ -25,10 +28,13 @@ from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.finding import Finding
 from dbdyno.judge import judge
 from dbdyno.judge.history import (
+    CONFIRMING_RUNS,
+    LEVEL,
     Answer,
     Change,
     confirmed_runs,
     confirming_blocks,
+    effect_of_runs,
     find_changes,
     variant_name,
 )
@@ -36,8 +42,10 @@ from dbdyno.problem import Problem
 from dbdyno.report.replication import BEGIN, END, embedded
 from dbdyno.run.confirming import confirming_document, confirming_experiment
 from dbdyno.stats.change_points import ChangePoint, find_change_points
+from dbdyno.stats.difference import mean_of_runs
 from dbdyno.store import Run
 from dbdyno.store.history import HistoryChange, HistoryPoint, HistorySeries
+from dbdyno.store.run import run_order
 
 NIGHT = Making(blocks=1, connections=(10,), names=("reference", "nightly"), duration_s=1.0, warmup_s=0.0)
 STEP = [0.0] * 12 + [-0.1] * 4
@@ -120,7 +128,7 @@ def test_a_smaller_or_noisier_change_needs_more_blocks() -> None:
     quiet, noisy = ([noise(8, seed)] for seed in (1, 2))
     noisy = [[10.0 * one for one in noisy[0]]]
     assert confirming_blocks(0.1, 0.08, quiet) < confirming_blocks(0.01, 0.001, quiet)
-    assert confirming_blocks(0.03, 0.01, quiet) < confirming_blocks(0.03, 0.01, noisy) <= 100
+    assert confirming_blocks(0.03, 0.01, quiet) < confirming_blocks(0.03, 0.01, noisy) <= 13
     assert confirming_blocks(0.03, 0.01, []) == confirming_blocks(-0.03, -0.01, [])
 
 
@@ -210,11 +218,13 @@ def confirmation(
     folder: Path, rate: int, runs: tuple[int, int], name: str = "nightly", blocks_run: int = 10
 ) -> Run:
     """A stored comparison of the servers of two runs; it has 10 blocks, of which so many are finished."""
+    of_before = sum(1 for _ in folder.glob("made-confirm/*"))
     names = tuple(variant_name(name, number) for number in runs)
     making = replace(NIGHT, names=names, blocks=10)
 
     def speed(trial: Trial, _tick: int) -> int:
-        return (1000 if trial.variant == names[0] else rate) + trial.index % 3
+        error = random.Random(1000 * of_before + trial.index).gauss(0.0, 4.0)
+        return round((1000 if trial.variant == names[0] else rate) + error)
 
     making = replace(making, speed=speed)
     of = experiment(making).model_copy(update={"name": "made-confirm"})
@@ -226,6 +236,11 @@ def confirmation(
     return run
 
 
+def confirmations(folder: Path, rate: int, runs: tuple[int, int], name: str = "nightly") -> list[Run]:
+    """All runs of a confirmation."""
+    return [confirmation(folder, rate, runs, name) for _ in range(CONFIRMING_RUNS)]
+
+
 @pytest.mark.parametrize(("rate", "state", "code"), [(950, "confirmed", 1), (1000, "not-confirmed", 0)])
 def test_a_comparison_of_both_servers_decides(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], rate: int, state: str, code: int
@@ -235,11 +250,13 @@ def test_a_comparison_of_both_servers_decides(
     _, found = answer(tmp_path, capsys)
     change = changed(found)
     pair = change["surely_before"], change["surely_after"]
-    run = confirmation(tmp_path, rate, pair)
+    runs = confirmations(tmp_path, rate, pair)
     exit_code, found = answer(tmp_path, capsys)
     change = changed(found)
     assert (change["state"], exit_code) == (state, code)
-    assert change["confirmation"]["path"] == str(run.path)
+    assert change["confirmation"]["path"] == str(runs[-1].path)
+    assert change["confirmation"]["runs"] == [run_order(run.path)[0] for run in runs]
+    assert change["confirming_runs"] == []
     assert (change["confirmation"]["before"], change["confirmation"]["after"]) == pair
     # With the next run it is history.
     night(tmp_path, 950, 13)
@@ -266,18 +283,55 @@ def confirmed_nights(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[
 def test_a_comparison_without_an_answer_leaves_a_candidate(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], finding: Finding
 ) -> None:
-    run = confirmation(tmp_path, 950, confirmed_nights(tmp_path, capsys))
-    run.add_findings([finding])
+    runs = confirmations(tmp_path, 950, confirmed_nights(tmp_path, capsys))
+    runs[3].add_findings([finding])
     _, found = answer(tmp_path, capsys)
     change = changed(found)
     assert (change["state"], change["confirmation"]) == ("candidate", None)
+    assert change["confirming_runs"] == [run_order(run.path)[0] for run in runs if run is not runs[3]]
+    assert change["sentence"].endswith("(7 of 8 runs of its confirmation have a result)")
+
+
+def test_what_separate_runs_differ_by_is_no_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each run alone is sure of a loss, with little noise of its blocks; the runs differ by more than it."""
+    pair = confirmed_nights(tmp_path, capsys)
+    for rate in (900, *[985] * (CONFIRMING_RUNS - 1)):
+        confirmation(tmp_path, rate, pair)
+    code, found = answer(tmp_path, capsys)
+    assert (changed(found)["state"], code) == ("not-confirmed", 0)
+    low, high = changed(found)["confirmation"]["interval_percent"]
+    assert low < 0.0 < high
+
+
+def test_a_confirmation_needs_all_its_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pair = confirmed_nights(tmp_path, capsys)
+    for _ in range(CONFIRMING_RUNS - 1):
+        confirmation(tmp_path, 950, pair)
+    code, found = answer(tmp_path, capsys)
+    assert (changed(found)["state"], code) == ("candidate", 0)
+    confirmation(tmp_path, 950, pair)
+    code, found = answer(tmp_path, capsys)
+    assert (changed(found)["state"], code) == ("confirmed", 1)
+
+
+def test_the_effect_of_runs_is_that_of_the_t_test() -> None:
+    logs = noise(CONFIRMING_RUNS)
+    effect = effect_of_runs(logs)
+    expected = stats.ttest_1samp(logs, 0.0).confidence_interval(1.0 - LEVEL)
+    assert (effect.low, effect.high) == pytest.approx((expected.low, expected.high))
+    assert effect.value == pytest.approx(fmean(logs))
+    assert mean_of_runs([0.1], 0.05).high == math.inf
+    with pytest.raises(ValueError, match="finite"):
+        mean_of_runs([0.1, math.inf], 0.05)
 
 
 def test_the_answer_of_a_run_with_a_smaller_number_counts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = confirmation(tmp_path, 950, confirmed_nights(tmp_path, capsys))
-    run.path.rename(run.path.with_name("20200101T000000.000Z-r0000"))
+    for number, run in enumerate(confirmations(tmp_path, 950, confirmed_nights(tmp_path, capsys))):
+        run.path.rename(run.path.with_name(f"20200101T00000{number}.000Z-r000{number}"))
     code, found = answer(tmp_path, capsys)
     assert (changed(found)["state"], code) == ("confirmed", 0)
 
@@ -333,8 +387,8 @@ def series_of(runs: Sequence[Run]) -> tuple[HistorySeries, HistoryChange]:
     ]
     change = HistoryChange(
         before=1, after=2, surely_before=1, surely_after=2, change_percent=-5.0,
-        interval_percent=(-6.0, -4.0), state="candidate", is_alert=False, confirmation=None, also=[],
-        sentence="",
+        interval_percent=(-6.0, -4.0), state="candidate", is_alert=False, confirmation=None,
+        confirming_runs=[], also=[], sentence="",
     )  # fmt: skip
     series = HistorySeries(
         variant="nightly", workload="oltp_read_write", metric="throughput", points=points, changes=[change]
@@ -366,7 +420,7 @@ def test_the_confirmation_compares_both_servers_alone(
     assert [one.name for one in made.variants] == ["nightly run 1", "nightly run 2"]
     assert [str(one.server.basedir) for one in made.variants] == ["/old", "/new"]
     assert made.design.stop is None
-    assert 8 <= made.design.blocks <= 100
+    assert 6 <= made.design.blocks <= 13
 
 
 FILE = """
@@ -477,9 +531,10 @@ def two_candidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measureme
 def test_a_comparison_that_fails_does_not_end_the_others(
     two_candidates: Measurements, capsys: pytest.CaptureFixture[str], end: Exception | int, alone: int
 ) -> None:
-    two_candidates.ends = [end, 0]
+    two_candidates.ends = [0, end]
     code, found = answer(two_candidates.results, capsys, confirm=True, yes=True)
-    assert [pair[0] for pair, _ in two_candidates.begun] == ["nightly", "weekly"]
+    # A run that fails ends its confirmation.
+    assert [pair[0] for pair, _ in two_candidates.begun] == ["nightly"] * 2 + ["weekly"] * CONFIRMING_RUNS
     assert [changed(found, index)["state"] for index in (0, 1)] == ["candidate", "confirmed"]
     # The alert decides.
     assert code == 1
@@ -520,7 +575,8 @@ def test_only_the_interrupted_comparison_is_resumed(
     code, _ = answer(two_candidates.results, capsys, confirm=True, yes=True, resume=True)
     assert [(one[0], resume) for one, resume in two_candidates.begun] == [
         ("nightly", True),
-        ("weekly", False),
+        *[("nightly", False)] * (CONFIRMING_RUNS - 1),
+        *[("weekly", False)] * CONFIRMING_RUNS,
     ]
     assert code == 1
 

@@ -76,6 +76,7 @@ ORDER = _object(
     blocks={"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
     crossover_percent={"type": "number"},
     crossover_interval_percent=ENDS,
+    p_value={"type": "number"},
 )
 CHECK = _object(
     code={"type": "string"},

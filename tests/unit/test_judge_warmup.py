@@ -26,15 +26,16 @@ from benchmarks.truth.warmup import (
     simulate,
 )
 
-from dbdyno.experiment.model import Design
+from dbdyno.experiment.model import Design, OltpWorkload
 from dbdyno.experiment.shapes import Ramp
 from dbdyno.judge import warmup
 from dbdyno.judge.recording import Recording
 from dbdyno.judge.warmup import warm_state
 from dbdyno.judge.window import drift, windows
+from dbdyno.stats.family import ADVISORY_ALPHA
 from dbdyno.store.measured import Drift, MeasuredTrial, ScheduleEntry, Window
 
-FALSE_MAX, TRUE_MIN = 0.05, 0.80
+FALSE_MAX, TRUE_MIN = ADVISORY_ALPHA, 0.80
 
 
 def monte_carlo(share: float, experiments: int) -> float:
@@ -49,7 +50,7 @@ def monte_carlo(share: float, experiments: int) -> float:
         pytest.param(replace(AUTO_5, levels=3), "normal", id="auto 5 s, 3 levels"),
         pytest.param(AUTO_5, "heavy", id="auto 5 s, heavy tails"),
         pytest.param(replace(DECLARED_5, blocks=12), "walk", id="2 s and 5 s, random walk, 12 blocks"),
-        pytest.param(replace(DECLARED_3, blocks=6), "normal", id="1 s and 3 s, 6 blocks"),
+        pytest.param(DECLARED_3, "normal", id="1 s and 3 s"),
         pytest.param(replace(AUTO_5, variants=6), "normal", id="auto 5 s, 6 variants"),
     ],
 )
@@ -64,25 +65,25 @@ def test_warm_servers_are_seldom_called_cold(plan: Plan, shocks: str) -> None:
     ("plan", "tau_s"),
     [
         (AUTO_3, 2.5),
-        (AUTO_3, 16.0),
+        (AUTO_3, 8.0),
         (AUTO_5, 3.0),
-        (AUTO_5, 20.0),
+        (AUTO_5, 10.0),
         (AUTO_10, 6.0),
-        (AUTO_10, 40.0),
+        (AUTO_10, 20.0),
         (AUTO_30, 17.0),
-        (AUTO_30, 120.0),
+        (AUTO_30, 60.0),
         (replace(AUTO_3, levels=3), 2.5),
-        (replace(AUTO_3, levels=3), 16.0),
+        (replace(AUTO_3, levels=3), 8.0),
         (DECLARED_3, 0.8),
-        (DECLARED_3, 8.0),
+        (DECLARED_3, 4.0),
         (DECLARED_5, 1.5),
-        (DECLARED_5, 14.0),
+        (DECLARED_5, 7.0),
     ],
 )
 def test_a_bias_above_two_percent_is_reported(plan: Plan, tau_s: float) -> None:
-    """From the shortest time constant with such a bias to twice what is recorded."""
+    """From the shortest time constant with such a bias to as long as what is recorded."""
     experiments = 40
-    assert tau_s <= 2.0 * plan.recorded_s
+    assert tau_s <= plan.recorded_s
     warned, bias = simulate(plan, tau_s, experiments)
     assert bias < -0.02
     assert warned >= TRUE_MIN - monte_carlo(TRUE_MIN, experiments)
@@ -124,10 +125,12 @@ def made(
 
 def test_it_says_by_how_much_and_whose() -> None:
     plan = experiment(DECLARED_5)
-    (found,) = warm_state(made(Drift(math.log(1.071), 0.0, 0.0), jitter=0.001), plan, has_warmup_trials=False)
+    (found,) = warm_state(
+        made(Drift(math.log(1.071), 0.0, 0.0), blocks=10, jitter=0.001), plan, has_warmup_trials=False
+    )
     assert (found.code, found.level, found.subject) == ("R01", "warn", "b")
     assert found.text.startswith(
-        "throughput of b still rose by 7.1 % from the first to the second half of the measurement (95 % CI 7."
+        "throughput of b still rose by 7.1 % from the first to the second half of the measurement (99 % CI 7."
     )
     assert found.fix.endswith('Set warmup in [load] to more than 2 s, or warmup = "auto"')
     evidence = found.evidence
@@ -150,7 +153,7 @@ def test_it_says_by_how_much_and_whose() -> None:
     ],
 )
 def test_what_is_a_finding(drifted: Drift | None, what: str | None, words: str) -> None:
-    found = warm_state(made(drifted, jitter=0.001), experiment(DECLARED_5), has_warmup_trials=True)
+    found = warm_state(made(drifted, blocks=10, jitter=0.001), experiment(DECLARED_5), has_warmup_trials=True)
     assert [one.evidence["what"] for one in found] == ([what] if what else [])
     assert all(words in one.text for one in found)
 
@@ -158,7 +161,7 @@ def test_what_is_a_finding(drifted: Drift | None, what: str | None, words: str) 
 def test_a_difference_alone_is_told_as_one() -> None:
     """Both waver alike from block to block; only their difference is sure."""
     found = warm_state(
-        made(Drift(0.03, 0.0, 0.0), Drift(-0.03, 0.0, 0.0), jitter=0.2),
+        made(Drift(0.03, 0.0, 0.0), Drift(-0.03, 0.0, 0.0), blocks=10, jitter=0.2),
         experiment(DECLARED_5),
         has_warmup_trials=True,
     )
@@ -170,7 +173,7 @@ def test_a_difference_alone_is_told_as_one() -> None:
 def test_half_of_the_declared_delta_is_the_limit() -> None:
     plan = experiment(DECLARED_5)
     wide = plan.model_copy(update={"design": Design(blocks=8, delta_percent=10.0)})
-    drifted = made(Drift(0.04, 0.0, 0.0), jitter=0.001)
+    drifted = made(Drift(0.04, 0.0, 0.0), blocks=10, jitter=0.001)
     assert [one.level for one in warm_state(drifted, plan, has_warmup_trials=True)] == ["warn"]
     assert warm_state(drifted, wide, has_warmup_trials=True) == []
 
@@ -181,17 +184,17 @@ def test_half_of_the_declared_delta_is_the_limit() -> None:
         (DECLARED_5, {}, 8, False, "a warm-up of 2 s and a measurement of 5 s are too short"),
         (DECLARED_5, {}, 8, True, None),
         (Plan(20, 20), {}, 8, False, None),
-        (Plan(20, 20), {}, 5, False, "the test for drift needs 6 blocks and has 5"),
+        (Plan(20, 20), {}, 7, False, "the test for drift needs 8 blocks and has 7"),
         (AUTO_5, {}, 8, False, None),
-        (AUTO_5, {}, 3, False, "the test for drift needs 6 blocks and has 3"),
+        (AUTO_5, {}, 3, False, "the test for drift needs 8 blocks and has 3"),
         (Plan(20, 20), {"connections": (8,), "rate": (100.0,)}, 8, False, "at a fixed rate"),
-        (Plan(20, 20, variants=4), {}, 7, False, None),
+        (Plan(20, 20, variants=4), {}, 8, False, None),
         (
             Plan(20, 20, variants=4),
             {},
             6,
             False,
-            "the test for drift needs 7 blocks for 3 comparisons and has 6",
+            "the test for drift needs 8 blocks and has 6",
         ),
         (
             Plan(20, 20, variants=1),
@@ -220,8 +223,8 @@ def test_what_was_not_checked_is_said(
     ("plan", "blocks", "fix"),
     [
         (DECLARED_5, 8, "Use trials of 30 s or more"),
-        (Plan(20, 20), 5, "Use 6 blocks or more"),
-        (DECLARED_5, 3, "Use 6 blocks or more and trials of 30 s or more"),
+        (Plan(20, 20), 5, "Use 8 blocks or more"),
+        (DECLARED_5, 3, "Use 8 blocks or more and trials of 30 s or more"),
         (replace(DECLARED_5, variants=1), 1, "Use trials of 30 s or more"),
     ],
 )
@@ -232,29 +235,42 @@ def test_the_fix_names_what_is_missing(plan: Plan, blocks: int, fix: str) -> Non
     assert found.fix == fix
 
 
-def test_comparisons_share_the_chance_of_a_false_finding() -> None:
-    """One block of seven falls a little: a p-value of 2/64 is below 5 %, and above a third of it."""
-    for variants, warned in ((2, ["b"]), (4, [])):
-        plan = Plan(20, 20, variants=variants)
-        drifted = [
-            replace(trial, drift=Drift(-0.02, 0.0, 0.0))
-            if (trial.variant, trial.block) == ("b", 0)
-            else trial
-            for trial in made(Drift(0.05, 0.0, 0.0), blocks=7, plan=plan)
-        ]
-        found = warm_state(drifted, experiment(plan), has_warmup_trials=True)
-        assert [one.subject for one in found] == warned
-
-
-def test_the_interval_of_several_comparisons_says_its_confidence() -> None:
+def test_a_change_of_one_variant_of_a_large_run_is_found() -> None:
+    """All rows of a run share one joint test, so the number of blocks does not grow with the comparisons."""
     plan = Plan(20, 20, variants=4)
-    (found,) = warm_state(
-        made(Drift(math.log(1.071), 0.0, 0.0), jitter=0.001, plan=plan),
-        experiment(plan),
-        has_warmup_trials=True,
-    )
-    assert "by 7.1 % from the first to the second half of the measurement (98.3 % CI " in found.text
-    assert found.evidence["confidence"] == pytest.approx(1.0 - 0.05 / 3)
+    random = np.random.default_rng(3)
+    drifted = [
+        replace(trial, drift=Drift(trial.drift.within + float(random.normal(0.0, 0.005)), 0.0, 0.0))
+        for trial in made(Drift(math.log(1.071), 0.0, 0.0), plan=plan)
+        if trial.drift is not None and trial.drift.within is not None
+    ]
+    (found,) = warm_state(drifted, experiment(plan), has_warmup_trials=True)
+    assert found.subject == "b"
+    assert "from the first to the second half of the measurement (99 % CI " in found.text
+    assert found.evidence["confidence"] == pytest.approx(0.99)
+
+
+def test_a_run_is_one_statement() -> None:
+    """Four variants under three workloads, all warm: at most 1 % of such runs have a false finding."""
+    plan = Plan(20, 20, variants=4)
+    of = experiment(plan)
+    workloads = tuple(OltpWorkload(name=name) for name in (TITLE, "oltp_read_only", "oltp_write_only"))
+    of = of.model_copy(update={"workloads": workloads})
+    random, experiments, warned = np.random.default_rng(4), 400, 0
+    for _ in range(experiments):
+        trials = [
+            MeasuredTrial(
+                ScheduleEntry(trial.index, trial.block, trial.variant, workload.title, trial.at),
+                failure=None,
+                window=trial.window,
+                warmup_end_us=trial.warmup_end_us,
+                drift=Drift(*(float(one) for one in random.normal(0.0, 0.1, 3))),
+            )
+            for workload in workloads
+            for trial in made(Drift(0.0, 0.0, 0.0), plan=plan)
+        ]
+        warned += bool(warm_state(trials, of, has_warmup_trials=True))
+    assert warned / experiments <= FALSE_MAX + monte_carlo(FALSE_MAX, experiments)
 
 
 @pytest.mark.parametrize(
@@ -269,12 +285,12 @@ def test_an_end_that_is_not_known_is_none(
     change: float, interval: tuple[float, float], words: str, ends: list[Any]
 ) -> None:
     found = warmup._drift(
-        warmup.Change("b", warmup.WITHIN, change, interval, 0.05), TITLE, experiment(DECLARED_5), "Fix it"
+        warmup.Change("b", warmup.WITHIN, change, interval), TITLE, experiment(DECLARED_5), "Fix it"
     )
     assert found.evidence["interval_percent"] == ends
     assert words in found.text
     known = "unknown" if ends == [None, None] else "1.0"
-    assert f"(95 % CI {known} to unknown)" in found.text
+    assert f"(99 % CI {known} to unknown)" in found.text
     json.dumps(asdict(found), allow_nan=False)
 
 

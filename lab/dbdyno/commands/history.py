@@ -28,7 +28,7 @@ from dbdyno.commands.text_table import Column, fit, heading, line
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.judge.comparable import side
-from dbdyno.judge.history import SUFFIX, Night, confirmed_runs
+from dbdyno.judge.history import CONFIRMING_RUNS, SUFFIX, Night, confirmed_runs
 from dbdyno.judge.history import history as make_history
 from dbdyno.languages import Translator, translator
 from dbdyno.problem import ExitCode, Problem
@@ -172,7 +172,9 @@ def _confirm_all(stored: Stored, options: Options) -> int:
 
 
 def _confirm(series: HistorySeries, change: HistoryChange, runs: dict[int, Run], options: Options) -> int:
-    """Compare the servers around a candidate. Returns the exit code of `compare`."""
+    """Compare the servers around a candidate in so many runs as the confirmation lacks. Returns the exit code
+    of the first one without a result; 0 if all have one.
+    """
     before, after = runs[change.surely_before], runs[change.surely_after]
     recent = [run for number, run in runs.items() if number in {point.run for point in series.points}]
     experiment = confirming_experiment(series, change, before, after, recent)
@@ -181,14 +183,21 @@ def _confirm(series: HistorySeries, change: HistoryChange, runs: dict[int, Run],
     print(change.sentence, file=sys.stderr)
     # Another user who can write to the folder of results may have written this experiment.
     agree(begun or experiment, str(after.path / "experiment.toml"), yes=options.yes)
-    _, code = measure(
-        Source(Path(f"{experiment.name}.toml"), content=as_toml(document).encode()),
-        begun or experiment,
-        options.results,
-        share=options.share,
-        output=Output(language=options.language),
-        resume=begun is not None,
-    )
+    source = Source(Path(f"{experiment.name}.toml"), content=as_toml(document).encode())
+    code: int = ExitCode.DONE
+    for number in range(len(change.confirming_runs) + 1, CONFIRMING_RUNS + 1):
+        print(f"confirmation: run {number} of {CONFIRMING_RUNS}", file=sys.stderr)
+        _, code = measure(
+            source,
+            begun or experiment,
+            options.results,
+            share=options.share,
+            output=Output(language=options.language),
+            resume=begun is not None,
+        )
+        if code != ExitCode.DONE:
+            break
+        begun = None
     return code
 
 

@@ -8,7 +8,12 @@
 
 Significant changes come first, resources before the server's counters, then the largest change first. If
 there are several loads, the measures are also tested at each load, because a counter may change only with
-many connections. The measures at all loads then share the family-wise error rate.
+many connections.
+
+A report is one statement, so the error rate is that of the run: all measures of all comparisons are tested
+together, and so are those at all single loads (`stats.family.costs_levels`). The test changes the signs of
+all rows of a block at once. Every row alone is symmetric if its two variants are equal; that the rows of
+several variants have one baseline only makes them correlated.
 """
 
 from __future__ import annotations
@@ -26,8 +31,9 @@ from dbdyno.explain.formatting import amount, sentence
 from dbdyno.explain.measures import Measure
 from dbdyno.finding import Finding
 from dbdyno.judge.comparison import change
+from dbdyno.stats.family import costs_levels, is_within
 from dbdyno.stats.max_t import family_p_values
-from dbdyno.stats.paired import ALPHA, Ratios, effect
+from dbdyno.stats.paired import Ratios, effect
 from dbdyno.stats.verdict_rule import BLOCKS_MIN
 from dbdyno.store.document import PointDict
 from dbdyno.store.explained import ComparisonChanges, Costs, ExplainedFile, MeasuredChange, Per, PointChanges
@@ -61,22 +67,25 @@ def explain(trials: Sequence[MeasuredTrial], costs: TrialCosts, experiment: Expe
         workload.title: "query" if _statements(trials, workload.title) == 1.0 else "transaction"
         for workload in experiment.workloads
     }
-    baseline = experiment.variants[0].name
-    comparisons = []
-    for variant in experiment.variants[1:]:
-        for workload in experiment.workloads:
-            of_workload = [trial for trial in trials if trial.workload == workload.title]
-            pairs = _pairs(of_workload, costs, experiment, variant.name, per[workload.title])
-            comparisons.append(
-                ComparisonChanges(
-                    variant=variant.name,
-                    workload=workload.title,
-                    measures=_changes(pairs),
-                    points=list(_significant_at(pairs)),
-                )
-            )
+    of_comparisons = {
+        (variant.name, workload.title): _pairs(
+            [trial for trial in trials if trial.workload == workload.title],
+            costs,
+            experiment,
+            variant.name,
+            per[workload.title],
+        )
+        for variant in experiment.variants[1:]
+        for workload in experiment.workloads
+    }
+    changes, at_loads = _changes(list(of_comparisons.values()))
     return ExplainedFile(
-        baseline=baseline, comparisons=comparisons, costs=list(_costs(trials, costs, experiment, per))
+        baseline=experiment.variants[0].name,
+        comparisons=[
+            ComparisonChanges(variant=variant, workload=workload, measures=measures, points=points)
+            for (variant, workload), measures, points in zip(of_comparisons, changes, at_loads, strict=True)
+        ],
+        costs=list(_costs(trials, costs, experiment, per)),
     )
 
 
@@ -167,23 +176,105 @@ def _load(at: PointDict) -> float:
     return value
 
 
-def _changes(pairs: _Pairs) -> list[MeasuredChange]:
-    """The change of every measure over all loads, ranked; [] if no block is complete."""
-    loads = pairs.loads
-    log_ratios = {
-        key: [
-            fmean(of_block) for of_block in zip(*(pairs.log_ratios(key, load) for load in loads), strict=True)
+def _changes(
+    comparisons: Sequence[_Pairs],
+) -> tuple[list[list[MeasuredChange]], list[list[PointChanges]]]:
+    """The changes of each comparison, ranked: of every measure over all loads, and the significant ones at
+    each load. There are none at a single load, nor if no block is complete.
+    """
+    keys = [(pairs, key) for pairs in comparisons for key in pairs.testable_keys()]
+    blocks = len({block for pairs in comparisons for block in pairs.blocks})
+    several_loads = any(len(pairs.points) > 1 for pairs in comparisons)
+    level, level_at_load = costs_levels(blocks, several_loads=several_loads)
+    overall = [(test.row, test.change(level)) for test in _tests([_Row(*key, key[0].loads) for key in keys])]
+    at_loads: list[tuple[_Row, MeasuredChange]] = []
+    if several_loads:
+        tests = _tests([_Row(*key, [load]) for key in keys for load in key[0].loads])
+        at_loads = [
+            (test.row, test.change(level_at_load)) for test in tests if is_within(test.p_value, level_at_load)
         ]
-        for key in pairs.testable_keys()
-    }
-    measures = {key: pairs.measure(key) for key in log_ratios}
-    # The components of a resource are not tested, because the resource itself is.
-    family = [key for key, measure in measures.items() if measure.group != "part"]
-    adjusted = dict(zip(family, family_p_values([log_ratios[key] for key in family]), strict=True))
-    changes = (
-        _change(pairs, key, loads, of_blocks, adjusted.get(key, 1.0)) for key, of_blocks in log_ratios.items()
+    return (
+        [sorted((one for row, one in overall if row.pairs is pairs), key=_rank) for pairs in comparisons],
+        [_points(pairs, at_loads) for pairs in comparisons],
     )
-    return sorted(changes, key=_rank)
+
+
+def _points(pairs: _Pairs, changes: Sequence[tuple[_Row, MeasuredChange]]) -> list[PointChanges]:
+    """The significant ones of the changes of a comparison, at each of several loads."""
+    if len(pairs.points) < 2 or len(pairs.blocks) < BLOCKS_MIN:
+        return []
+    own = [(row.loads[0], change) for row, change in changes if row.pairs is pairs and change.significant]
+    return [
+        PointChanges(at=point, measures=sorted((one for load, one in own if load == _load(point)), key=_rank))
+        for point in pairs.points
+    ]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One measure of one comparison, over some loads."""
+
+    pairs: _Pairs
+    key: str
+    loads: Sequence[float]
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether the row belongs to the family of tests. The components of a resource do not, because the
+        resource itself does; nor do rows whose blocks are too few to be significant.
+        """
+        return self.pairs.measure(self.key).group != "part" and len(self.pairs.blocks) >= BLOCKS_MIN
+
+    def log_ratios(self) -> dict[int, float]:
+        """The log ratio of each block, the mean over the loads."""
+        at_loads = zip(*(self.pairs.log_ratios(self.key, load) for load in self.loads), strict=True)
+        return dict(zip(self.pairs.blocks, map(fmean, at_loads), strict=True))
+
+
+@dataclass(frozen=True)
+class _Test:
+    """A row with its log ratios, and its p-value, which is adjusted for all rows of the family."""
+
+    row: _Row
+    log_ratios: Mapping[int, float]
+    p_value: float
+
+    def change(self, level: float) -> MeasuredChange:
+        """The change of the measure. It is significant if the interval excludes zero and the p-value is
+        small enough.
+        """
+        row, of_blocks = self.row, effect(Ratios(self.log_ratios, self.log_ratios))
+        assert of_blocks is not None, "there is a block"
+        measure = row.pairs.measure(row.key)
+        amounts = row.pairs.amounts(row.key, row.loads)
+        return MeasuredChange(
+            key=measure.key,
+            title=measure.title,
+            group=measure.group,
+            unit=measure.unit,
+            per=row.pairs.per,
+            baseline=amounts[0],
+            variant=amounts[1],
+            shown=(amount(measure, amounts[0]), amount(measure, amounts[1])),
+            **change(of_blocks),
+            blocks=of_blocks.blocks,
+            p_value=self.p_value,
+            significant=row.is_tested and is_within(self.p_value, level) and of_blocks.is_significant,
+            sentence=sentence(measure, row.pairs.variant, row.pairs.baseline, amounts, row.pairs.per),
+        )
+
+
+def _tests(rows: Sequence[_Row]) -> list[_Test]:
+    """The joint test of all rows of one family."""
+    log_ratios = [row.log_ratios() for row in rows]
+    blocks = list(dict.fromkeys(block for of_row in log_ratios for block in of_row))
+    family = [index for index, row in enumerate(rows) if row.is_tested]
+    values = [[log_ratios[index].get(block, math.nan) for block in blocks] for index in family]
+    adjusted = dict(zip(family, family_p_values(values), strict=True))
+    return [
+        _Test(row, of_row, adjusted.get(index, 1.0))
+        for index, (row, of_row) in enumerate(zip(rows, log_ratios, strict=True))
+    ]
 
 
 def cost_ratios(
@@ -201,58 +292,9 @@ def cost_ratios(
         of_workload = [trial for trial in trials if trial.workload == workload.title]
         pairs = _pairs(of_workload, costs, experiment, variant, "transaction")
         if key in pairs.testable_keys():
-            at_loads = zip(*(pairs.log_ratios(key, load) for load in pairs.loads), strict=True)
-            by_block = dict(zip(pairs.blocks, map(fmean, at_loads), strict=True))
+            by_block = _Row(pairs, key, pairs.loads).log_ratios()
             ratios[workload.title] = Ratios(by_block, by_block)
     return ratios
-
-
-def _significant_at(pairs: _Pairs) -> Iterator[PointChanges]:
-    """The significant changes at each load, ranked; nothing if there is only one load.
-
-    All measures at all loads share the family-wise error rate.
-    """
-    if len(pairs.points) < 2 or len(pairs.blocks) < BLOCKS_MIN:
-        return
-    keys = [key for key in pairs.testable_keys() if pairs.measure(key).group != "part"]
-    tests = list(itertools.product(pairs.loads, keys))
-    log_ratios = [pairs.log_ratios(key, load) for load, key in tests]
-    adjusted = zip(tests, log_ratios, family_p_values(log_ratios), strict=True)
-    significant: dict[float, list[MeasuredChange]] = {load: [] for load in pairs.loads}
-    for (load, key), of_blocks, p_value in adjusted:
-        if p_value <= ALPHA and (one := _change(pairs, key, [load], of_blocks, p_value)).significant:
-            significant[load].append(one)
-    for point in pairs.points:
-        yield PointChanges(at=point, measures=sorted(significant[_load(point)], key=_rank))
-
-
-def _change(
-    pairs: _Pairs, key: str, loads: Sequence[float], log_ratios: Sequence[float], p_value: float
-) -> MeasuredChange:
-    """The change of one measure, from the log ratio of each block.
-
-    It is significant if the interval excludes zero and the adjusted p-value is small enough.
-    """
-    by_block = dict(enumerate(log_ratios))
-    of_blocks = effect(Ratios(by_block, by_block))
-    assert of_blocks is not None, "there is a block"
-    measure = pairs.measure(key)
-    amounts = pairs.amounts(key, loads)
-    return MeasuredChange(
-        key=measure.key,
-        title=measure.title,
-        group=measure.group,
-        unit=measure.unit,
-        per=pairs.per,
-        baseline=amounts[0],
-        variant=amounts[1],
-        shown=(amount(measure, amounts[0]), amount(measure, amounts[1])),
-        **change(of_blocks),
-        blocks=of_blocks.blocks,
-        p_value=p_value,
-        significant=of_blocks.blocks >= BLOCKS_MIN and p_value <= ALPHA and of_blocks.is_significant,
-        sentence=sentence(measure, pairs.variant, pairs.baseline, amounts, pairs.per),
-    )
 
 
 def _costs(

@@ -20,6 +20,7 @@ from dbdyno.judge.wording import (
     join_words,
     trials_count,
 )
+from dbdyno.stats.family import ADVISORY_ALPHA, is_within
 from dbdyno.stats.paired import Effect
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.text import compose, join
@@ -175,9 +176,13 @@ def repeated_attempts(
         )
 
 
-def identical_variants(effect: Effect | None, names: tuple[str, str, str]) -> Iterator[Finding]:
-    """R05: two identical variants that differ significantly; `names` are baseline, variant, workload."""
+def identical_variants(effect: Effect | None, names: tuple[str, str, str], level: float) -> Iterator[Finding]:
+    """R05: two identical variants that differ significantly; `names` are baseline, variant, workload.
+    `level` is the share of the comparison in the error rate of all identical variants.
+    """
     if effect is None or not effect.is_significant or effect.interval_percent is None:
+        return
+    if not is_within(effect.p_value, level):
         return
     baseline, variant, workload = names
     low, high = effect.interval_percent
@@ -187,7 +192,8 @@ def identical_variants(effect: Effect | None, names: tuple[str, str, str]) -> It
         compose(
             "{baseline} and {variant} are identical, but differ by {change} ({interval}) on "
             "{workload}: either something else differs (position on disk, order, other processes), "
-            "or this is one of the 5 % of experiments in which such a difference occurs by chance",
+            "or this is one of the {alpha:g} % of experiments in which such a difference occurs by chance",
+            alpha=100.0 * ADVISORY_ALPHA,
             baseline=baseline,
             variant=variant,
             change=change(effect),

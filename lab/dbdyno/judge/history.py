@@ -5,8 +5,11 @@ So whatever changes both alike, such as the machine, is no change. The baseline 
 all runs.
 
 A change point is a candidate until a comparison of the variant's servers of two runs, one on either side,
-confirms it. They are the nearest runs that are on either side wherever the change may be. An alert has the
-error rate of that comparison, however many nights were searched.
+confirms it. They are the nearest runs that are on either side wherever the change may be.
+
+The blocks of one run share what is fixed for a run: memory layout, files, ports, the state of the machine. If
+that makes runs differ by 1 %, one long comparison confirms changes that are none. So a confirmation has
+several separate runs, and tests their effects by a t-test: a change must exceed what separate runs differ by.
 """
 
 from __future__ import annotations
@@ -25,9 +28,10 @@ from dbdyno.judge.unequal_load import has_unequal_load
 from dbdyno.judge.wording import decimals_for, signed
 from dbdyno.problem import Problem
 from dbdyno.stats.change_points import ChangePoint, find_change_points
+from dbdyno.stats.difference import Estimate, mean_of_runs
 from dbdyno.stats.precision import factors, scatter
 from dbdyno.stats.signed_rank import cut_off
-from dbdyno.stats.verdict_rule import DIRECTIONS, RESULTS
+from dbdyno.stats.verdict_rule import BLOCKS_MIN, RESULTS
 from dbdyno.store.history import (
     ChangeState,
     Confirmation,
@@ -37,20 +41,21 @@ from dbdyno.store.history import (
     HistoryPoint,
     HistorySeries,
 )
-from dbdyno.store.verdict import CombinedEffect, Comparison
+from dbdyno.store.verdict import Comparison
 from dbdyno.text import Text, compose, join
 
 # The experiment whose runs confirm the changes of another one is named after it, and its variants after the
 # runs whose servers they have.
 SUFFIX = "-confirm"
 _VARIANT = re.compile(r"(.+) run (\d+)")
-# Significance level of a confirmation; below that of a verdict, because a long history has many of them.
-LEVEL = 0.02
-# A confirmation has so many blocks that a change of this size, in log units, or of this part of a smaller
-# candidate's is found with a chance of 90 %; or this part of the least that a larger one surely is. Few runs
-# after a change make it look larger than it is.
+# Significance level of a confirmation, and number of its runs. The level is below that of a verdict, because
+# a long history has many confirmations.
+LEVEL, CONFIRMING_RUNS = 0.005, 8
+# All runs of a confirmation together have so many blocks that one run of them would find a change of this
+# size, in log units, or of this part of a smaller candidate's with a chance of 90 %; or this part of the
+# least that a larger one surely is. Few runs after a change make it look larger than it is.
 SIZE, PART = 0.025, 0.7
-BLOCKS_MIN, BLOCKS_MAX = 8, 100
+BLOCKS_MAX = 100
 # Without blocks from which it is known: the standard deviation of a block's log ratio.
 SCATTER = 0.05
 # Verdicts of runs without a value -> the reason.
@@ -138,22 +143,28 @@ def _is_about(answer: Answer, point: ChangePoint, points: Sequence[ChangePoint])
     return point == min(alike, key=distance) if point in alike else point in between
 
 
-def direction(effect: CombinedEffect) -> int:
-    """The direction of an answer, from the result of the comparison."""
-    value, p_value = effect.effect_percent, effect.p_value
-    if effect.verdict not in DIRECTIONS or value is None or p_value is None or p_value > LEVEL:
-        return 0
-    return 1 if value > 0.0 else -1
+def direction(effect: Estimate) -> int:
+    """The direction of an answer, from the effect of all runs of the confirmation."""
+    return (effect.low > 0.0) - (effect.high < 0.0)
+
+
+def effect_of_runs(values: Sequence[float]) -> Estimate:
+    """The effect of a confirmation, from the log ratios of its runs."""
+    return mean_of_runs(values, LEVEL)
 
 
 def confirming_blocks(step: float, least: float, blocks: Sequence[Sequence[float]]) -> int:
-    """The number of blocks of a comparison that confirms a step, which is at least `least`. `blocks` are
+    """The number of blocks of each run of a confirmation of a step, which is at least `least`. `blocks` are
     the log ratios of the blocks of earlier runs, which say how much blocks vary.
     """
+    return max(BLOCKS_MIN, math.ceil(_all_blocks(step, least, blocks) / CONFIRMING_RUNS))
+
+
+def _all_blocks(step: float, least: float, blocks: Sequence[Sequence[float]]) -> int:
     pooled = scatter(blocks)
     deviation = pooled[0] if pooled else SCATTER
     target = max(PART * abs(least), min(SIZE, PART * abs(step)))
-    counts: Sequence[int] = [*range(BLOCKS_MIN, 20), *range(20, BLOCKS_MAX, 5)]
+    counts: Sequence[int] = [*range(BLOCKS_MIN + 2, 20), *range(20, BLOCKS_MAX, 5)]
     for count in counts:
         precision = factors(count, cut_off(count, LEVEL, 0.0))
         if precision is not None and precision[1] * deviation <= target:
@@ -240,7 +251,7 @@ def _series(
             points.append(_point(night, entry))
             values.append(math.log1p(value / 100.0))
     place = {night.number: index for index, night in enumerate(known)}
-    answered = list(_answers(confirmations, known, variant, workload))
+    answered, incomplete = _answers(confirmations, known, variant, workload)
     baseline, metric = nights[-1].side.verdict.baseline, nights[-1].side.experiment.metrics[0]
     answers = [
         Answer(
@@ -260,7 +271,14 @@ def _series(
         points=points,
         changes=[
             _change(
-                change, None if change.answer is None else answered[change.answer][0], known, metric, names
+                change,
+                (
+                    None if change.answer is None else answered[change.answer][0],
+                    incomplete.get((known[change.before].number, known[change.after].number), []),
+                ),
+                known,
+                metric,
+                names,
             )
             for change in find_changes(values, answers)
         ],
@@ -287,35 +305,59 @@ def _point(night: Night, entry: Comparison) -> HistoryPoint:
 
 def _answers(
     confirmations: Sequence[Night], known: Sequence[Night], variant: str, workload: str
-) -> Iterator[tuple[Confirmation, int]]:
-    """The confirmations of a series that have an answer, with its direction. One whose servers were not those
-    of its runs does not count.
+) -> tuple[list[tuple[Confirmation, int]], dict[tuple[int, int], list[int]]]:
+    """The complete confirmations of a series, each with its direction, in the order in which they ended; and
+    the runs of incomplete ones, by the numbers of the two runs that they compare.
+    """
+    by_pair: dict[tuple[int, int], list[tuple[Night, float]]] = {}
+    for night, pair, value in _confirming(confirmations, known, variant, workload):
+        by_pair.setdefault(pair, []).append((night, value))
+    answers, incomplete = [], {}
+    for pair, members in by_pair.items():
+        for first in range(0, len(members), CONFIRMING_RUNS):
+            runs = members[first : first + CONFIRMING_RUNS]
+            if len(runs) < CONFIRMING_RUNS:
+                incomplete[pair] = [night.number for night, _ in runs]
+                continue
+            effect = effect_of_runs([value for _, value in runs])
+            percents = [math.expm1(value) * 100.0 for value in (effect.value, effect.low, effect.high)]
+            answer = Confirmation(
+                run=runs[-1][0].number,
+                runs=[night.number for night, _ in runs],
+                path=runs[-1][0].side.place,
+                before=pair[0],
+                after=pair[1],
+                effect_percent=percents[0],
+                interval_percent=(percents[1], percents[2]),
+                confidence=1.0 - LEVEL,
+            )
+            answers.append((answer, direction(effect)))
+    return sorted(answers, key=lambda one: one[0].run), incomplete
+
+
+def _confirming(
+    confirmations: Sequence[Night], known: Sequence[Night], variant: str, workload: str
+) -> Iterator[tuple[Night, tuple[int, int], float]]:
+    """The runs that confirm changes of a series and have a value: the run, the numbers of the two runs that
+    it compares, and its log ratio. One whose servers were not those of its runs does not count.
     """
     by_number = {night.number: night for night in known}
     for one in confirmations:
-        pair = confirmed_runs(one.side.experiment)
-        if pair is None or pair[0] != variant or any(number not in by_number for number in pair[1:]):
+        names = confirmed_runs(one.side.experiment)
+        if names is None or names[0] != variant or any(number not in by_number for number in names[1:]):
             continue
-        numbers = pair[1:]
-        entry = one.comparison(variant_name(variant, numbers[1]), workload)
-        expected = [by_number[number].side.servers.get(variant) for number in numbers]
-        actual = [one.side.servers.get(variant_name(variant, number)) for number in numbers]
+        pair = names[1:]
+        entry = one.comparison(variant_name(variant, pair[1]), workload)
+        expected = [by_number[number].side.servers.get(variant) for number in pair]
+        actual = [one.side.servers.get(variant_name(variant, number)) for number in pair]
         if entry is None or not _has_answer(one, entry) or expected != actual:
             continue
-        answer = Confirmation(
-            run=one.number,
-            path=one.side.place,
-            before=numbers[0],
-            after=numbers[1],
-            effect_percent=entry.curve.effect_percent,
-            interval_percent=entry.curve.interval_percent,
-            verdict=entry.curve.verdict,
-        )
-        yield answer, direction(entry.curve)
+        if (value := _value(entry)) is not None:
+            yield one, pair, math.log1p(value / 100.0)
 
 
 def _has_answer(night: Night, entry: Comparison) -> bool:
-    """Whether a confirmation says if the variant has changed. One in which the variants met different loads
+    """Whether a run of a confirmation has a result that counts. One in which the variants met different loads
     of other processes may have no direction for that reason.
     """
     verdict, word = night.side.verdict, entry.curve.verdict
@@ -338,11 +380,13 @@ def confirmed_runs(experiment: Experiment) -> tuple[str, int, int] | None:
 
 def _change(
     change: Change,
-    confirmation: Confirmation | None,
+    confirmed: tuple[Confirmation | None, Sequence[int]],
     known: Sequence[Night],
     metric: str,
     names: Mapping[str, str],
 ) -> HistoryChange:
+    """The entry of a change. `confirmed` has its confirmation, and the runs of an incomplete one."""
+    confirmation, incomplete = confirmed
     index = change.point.index
     numbers = [night.number for night in known]
     percent = math.expm1(change.point.step) * 100.0
@@ -360,12 +404,13 @@ def _change(
         and change.state == "confirmed"
         and all(number < confirmation.run for number in numbers),
         confirmation=confirmation,
+        confirming_runs=list(incomplete),
         also=list(_also(compared[0].side, compared[1].side, names["variant"])),
         sentence=join(
             ": ",
             (
                 _moved_text((percent, low, high), (known[index - 1], known[index]), compared, metric, names),
-                _state_text(change.state, confirmation),
+                _state_text(change.state, confirmation, len(incomplete)),
             ),
         ),
     )
@@ -418,24 +463,32 @@ def _name(night: Night) -> str:
     return compose("run {number} ({date})", number=night.number, date=date) if date else f"run {night.number}"
 
 
-def _state_text(state: ChangeState, confirmation: Confirmation | None) -> str:
+def _state_text(state: ChangeState, confirmation: Confirmation | None, incomplete: int) -> str:
     if confirmation is None:
-        return compose("CANDIDATE, not confirmed")
-    shown = compose("unknown")
-    if confirmation.effect_percent is not None:
-        ends = confirmation.interval_percent or (None, None)
-        low, high = (compose("unknown") if end is None else signed(end) for end in ends)
-        effect = signed(confirmation.effect_percent)
-        shown = compose("{effect} % ({low} to {high})", effect=effect, low=low, high=high)
+        if not incomplete:
+            return compose("CANDIDATE, not confirmed")
+        return compose(
+            "CANDIDATE, not confirmed ({count} of {total} runs of its confirmation have a result)",
+            count=incomplete,
+            total=CONFIRMING_RUNS,
+        )
+    assert confirmation.effect_percent is not None, "a confirmation has an effect"
+    assert confirmation.interval_percent is not None, "and an interval"
+    low, high = (compose("unknown") if end is None else signed(end) for end in confirmation.interval_percent)
     values = {
-        "run": confirmation.run, "before": confirmation.before, "after": confirmation.after, "effect": shown,
-    }  # fmt: skip
+        "runs": join(", ", (f"{number}" for number in confirmation.runs)),
+        "before": confirmation.before,
+        "after": confirmation.after,
+        "effect": compose(
+            "{effect} % ({low} to {high})", effect=signed(confirmation.effect_percent), low=low, high=high
+        ),
+    }
     if state == "confirmed":
         return compose(
-            "CONFIRMED by run {run}, which compares the servers of run {before} and run {after}: {effect}",
+            "CONFIRMED by runs {runs}, which compare the servers of run {before} and run {after}: {effect}",
             **values,
         )
     return compose(
-        "not confirmed by run {run}, which compares the servers of run {before} and run {after}: {effect}",
+        "not confirmed by runs {runs}, which compare the servers of run {before} and run {after}: {effect}",
         **values,
     )

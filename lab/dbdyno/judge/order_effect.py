@@ -6,6 +6,9 @@ estimate. If the order effect is significant, its finding also gives the variant
 
     log ratio of a block in which the variant ran later      = effect + order effect
     log ratio of a block in which the variant ran earlier    = effect - order effect
+
+The intervals are those of the rank-sum test at 95 %. It cannot reach a level of 1 % with 4 and 4 blocks, so
+whether the finding is reported also depends on a t-test.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from dbdyno.experiment.metrics import metric_text
 from dbdyno.finding import Finding
 from dbdyno.judge.wording import interval, signed
 from dbdyno.stats.paired import ALPHA, Ratios
-from dbdyno.stats.rank_sum import Shift, shift
+from dbdyno.stats.rank_sum import Shift, shift, shift_p_value
 from dbdyno.stats.signed_rank import percent
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import OrderEffect
@@ -29,14 +32,10 @@ REPORTED_MIN_PERCENT = 1.0
 
 
 def order_effect(
-    ratios: Ratios,
-    trials: Sequence[MeasuredTrial],
-    baseline: str,
-    variant: str,
-    alpha: float = ALPHA,
+    ratios: Ratios, trials: Sequence[MeasuredTrial], baseline: str, variant: str
 ) -> OrderEffect | None:
     """The order effect in one comparison, or in several that run in the same order; `trials` are the trials
-    of their workloads, and `alpha` is the significance level of the intervals.
+    of their workloads.
 
     None if only a bound of some ratio is known, or if blocks are too few.
     """
@@ -49,8 +48,8 @@ def order_effect(
         return None
     later = [r for block, r in ratios.lows.items() if first[block, baseline] < first[block, variant]]
     earlier = [r for block, r in ratios.lows.items() if first[block, baseline] > first[block, variant]]
-    position = shift(later, earlier, alpha)
-    crossover = shift(later, [-ratio for ratio in earlier], alpha)
+    position = shift(later, earlier, ALPHA)
+    crossover = shift(later, [-ratio for ratio in earlier], ALPHA)
     if position is None or crossover is None:
         return None
     effect, ends = _halved(position)
@@ -61,6 +60,7 @@ def order_effect(
         blocks=(len(later), len(earlier)),
         crossover_percent=without,
         crossover_interval_percent=without_ends,
+        p_value=shift_p_value(later, earlier),
     )
 
 

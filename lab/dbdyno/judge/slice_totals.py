@@ -3,13 +3,13 @@
 The log ratio of a block is the median over its slices, so a loss in less than half of them hardly changes it:
 a variant that stalls in every fifth slice loses throughput that the verdict does not show. In each block the
 ratio of the throughputs over all slices is divided by the median ratio. Between equal variants its logarithm
-is symmetric around zero, so the signed-rank test applies.
+is symmetric around zero. All comparisons of a run are tested together by the joint sign-flip test.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from dbdyno.experiment.metrics import THROUGHPUT
@@ -17,29 +17,41 @@ from dbdyno.finding import Finding
 from dbdyno.judge.comparison import Comparison, Pairs
 from dbdyno.judge.slices import block_ratio
 from dbdyno.judge.wording import interval
+from dbdyno.stats.family import ADVISORY_ALPHA, is_within
+from dbdyno.stats.joint import JointInterval, joint_intervals
 from dbdyno.stats.signed_rank import hodges_lehmann, percent
-from dbdyno.stats.signed_rank import interval as signed_rank_interval
 from dbdyno.text import compose
 
 # Smaller differences, in percent, are not reported unless a zone of equivalence is declared.
 REPORTED_MIN_PERCENT = 1.0
 
 
-def totals_findings(comparison: Comparison, alpha: float) -> Iterator[Finding]:
-    """The finding R12 of one comparison; `alpha` is its share of the error rate of all of them.
+def totals_findings(comparisons: Sequence[Comparison]) -> Iterator[Finding]:
+    """The findings R12 of all comparisons of a run, which share an error rate.
 
     Other metrics than throughput are those of all slices anyway.
     """
-    if comparison.scale.metric != THROUGHPUT:
-        return
+    rows = [(one, _row(one)) for one in comparisons if one.scale.metric == THROUGHPUT]
+    tested = [(one, row) for one, row in rows if row]
+    blocks = sorted({block for _, row in tested for block in row})
+    values = [[row.get(block, math.nan) for block in blocks] for _, row in tested]
+    for (one, row), joint in zip(tested, joint_intervals(values, ADVISORY_ALPHA), strict=True):
+        if joint is not None and is_within(joint.p_value, ADVISORY_ALPHA):
+            yield from _finding(one, list(row.values()), joint)
+
+
+def _row(comparison: Comparison) -> dict[int, float]:
+    """Block -> the excess of the totals, the mean over the loads, where all loads have one."""
     by_load = [_excess(pairs) for pairs in comparison.pairs]
     blocks = set.intersection(*(set(of_load) for of_load in by_load)) if by_load else set()
-    rows = [fmean(of_load[block] for of_load in by_load) for block in sorted(blocks)]
-    ends = signed_rank_interval(rows, alpha) if rows else None
-    if ends is None or not ends.excludes(0.0):
-        return
+    return {block: fmean(of_load[block] for of_load in by_load) for block in sorted(blocks)}
+
+
+def _finding(comparison: Comparison, row: Sequence[float], joint: JointInterval) -> Iterator[Finding]:
+    """The finding about a significant excess, unless it is small."""
     delta = comparison.scale.delta_percent
-    excess, low, high = (percent(value) for value in (hodges_lehmann(rows), ends.low, ends.high))
+    centre = min(max(hodges_lehmann(row), joint.low), joint.high)
+    excess, low, high = (percent(value) for value in (centre, joint.low, joint.high))
     if abs(excess) <= (REPORTED_MIN_PERCENT if delta is None else delta / 2.0):
         return
     baseline, variant, workload = comparison.names

@@ -65,6 +65,7 @@ from dbdyno.judge.suite import suites
 from dbdyno.judge.unequal_load import unequal_load
 from dbdyno.judge.warmup import warm_state
 from dbdyno.judge.wording import join_words
+from dbdyno.stats.family import ADVISORY_ALPHA, is_within
 from dbdyno.stats.paired import ALPHA, mean_ratios
 from dbdyno.stats.verdict_rule import ANSWERS
 from dbdyno.store import EXPLAINED, JUDGED, MEASURED, VERDICT, Run
@@ -102,7 +103,7 @@ def judge(run: Run) -> VerdictFile:
     )
     comparisons = compare_all(evidence.trials, experiment, all_findings)
     further = compare_further(evidence.trials, experiment, all_findings)
-    of_comparisons = _comparison_findings(comparisons, further, evidence.trials, experiment)
+    of_comparisons = comparison_findings(comparisons, further, evidence.trials, experiment)
     all_findings += with_overrides(of_comparisons, experiment)
     trials = sorted([*evidence.trials, *evidence.replaced], key=lambda trial: trial.index)
     measured = MeasuredFile(trials=trials, comparisons=[comparison_blocks(one) for one in comparisons])
@@ -222,25 +223,27 @@ def _order_findings(
     comparisons: Sequence[Comparison], trials: Sequence[MeasuredTrial], experiment: Experiment
 ) -> Iterator[Finding]:
     """R10 for each variant. Workloads that run on one start of the server have one order, so their mean is
-    tested; a variant's other workloads share the significance level.
+    tested; a run's tests share the error rate.
     """
     sets = workloads_by_start(experiment)
+    level = ADVISORY_ALPHA / (len(sets) * max(1, len(experiment.variants) - 1))
     by_key = {(one.variant, one.workload): one for one in comparisons}
     for variant, titles in itertools.product(experiment.variants[1:], sets):
         tests = [by_key[variant.name, title] for title in titles]
         first, order = tests[0], tests[0].order
-        if len(experiment.workloads) > 1 and order is not None:
+        if len(titles) > 1 and order is not None:
             ratios = mean_ratios([one.judged.assessment.overall_ratios for one in tests])
             of_tests = [trial for trial in trials if trial.workload in titles]
-            order = order_effect(ratios, of_tests, first.baseline, first.variant, ALPHA / len(sets))
+            order = order_effect(ratios, of_tests, first.baseline, first.variant)
         where, averaged = first.workload, titles if len(titles) > 1 else ()
         if averaged:
             where = compose("average of {number} tests", number=len(tests))
         names = first.baseline, first.variant, where
-        yield from order_findings(order, names, first.scale.metric, first.scale.delta_percent, averaged)
+        if order is not None and is_within(order.p_value, level):
+            yield from order_findings(order, names, first.scale.metric, first.scale.delta_percent, averaged)
 
 
-def _comparison_findings(
+def comparison_findings(
     comparisons: Sequence[Comparison],
     further: Sequence[Sequence[Comparison]],
     trials: Sequence[MeasuredTrial],
@@ -248,13 +251,18 @@ def _comparison_findings(
 ) -> Iterator[Finding]:
     """The findings about comparisons; `further` are those by the further metrics."""
     yield from _order_findings(comparisons, trials, experiment)
-    for one, of_metrics in zip(comparisons, further, strict=True):
-        for each in (one, *of_metrics):
-            yield from totals_findings(each, ALPHA / len(comparisons))
-            yield from below_resolution(each)
+    every = [
+        each for one, of_metrics in zip(comparisons, further, strict=True) for each in (one, *of_metrics)
+    ]
+    yield from totals_findings(every)
+    for each in every:
+        yield from below_resolution(each)
+    for one in comparisons:
         yield from unequal_load(one)
-        if one.is_identical:
-            yield from findings.identical_variants(one.judged.overall, one.names)
+    identical = [one for one in comparisons if one.is_identical]
+    for one in identical:
+        level = ADVISORY_ALPHA / len(identical)
+        yield from findings.identical_variants(one.judged.overall, one.names, level)
 
 
 def _family(experiment: Experiment, *, has_result: bool) -> Family:

@@ -3,9 +3,9 @@
 Every trial gives three log ratios of throughput (`judge/window.py`): the second half of the window over its
 first half ("within"), the window over the second half of the warm-up ("late"), and the window over the first
 half of the warm-up ("early"). Averaged over the loads, each ratio gives one value per block: for the
-baseline, for the variant, and for their difference. These nine rows of a comparison are tested together by
-the joint sign-flip test. All comparisons of a run share a significance level of 5 %, which limits the chance
-of even one false finding. A significant change is reported in these cases:
+baseline, for each variant, and for their difference. All these rows of a run are tested together by the
+joint sign-flip test at a level of 1 %, which limits the chance of even one false finding in the run. A
+significant change is reported in these cases:
 
 - within the window: if it is above 1 % (or half of the declared delta);
 - from the warm-up to the window: if the window is also still that far from steady state, which is
@@ -17,6 +17,7 @@ The early ratio shows the largest change, so it detects a slow warm-up in short 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,8 +27,8 @@ from dbdyno.change_text import is_ratio, times
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge.wording import join_words
+from dbdyno.stats.family import ADVISORY_ALPHA
 from dbdyno.stats.joint import JointInterval, joint_intervals
-from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import blocks_needed, hodges_lehmann, percent
 from dbdyno.stats.steady import remaining
 from dbdyno.store.measured import MeasuredTrial
@@ -62,10 +63,8 @@ class Change:
     variant: str
     part: str
     log_ratio: float
-    # Interval of the log ratio with confidence 1 - alpha; an end that the blocks cannot determine is
-    # infinite.
+    # Simultaneous interval of the log ratio; an end that the blocks cannot determine is infinite.
     interval: tuple[float, float]
-    alpha: float
     # Name of the baseline if the change is significant only relative to the baseline's change; else "".
     baseline: str = ""
 
@@ -116,76 +115,90 @@ def _shortened(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
 
 def _drifts(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
     """The warnings about variants whose throughput still changed: at most one per variant and workload."""
+    rows = _rows(trials, experiment)
+    intervals = dict(zip(rows, joint_intervals(list(rows.values()), ADVISORY_ALPHA), strict=True))
     baseline = experiment.variants[0].name
     for workload in experiment.workloads:
         of_workload = [trial for trial in trials if trial.workload == workload.title]
+        changes = _changes(
+            {key: row for key, row in rows.items() if key.workload == workload.title},
+            intervals,
+            of_workload,
+            experiment,
+        )
         reported: set[str] = set()
         for variant in experiment.variants[1:]:
-            for change in drift_changes(of_workload, experiment, baseline, variant.name):
+            own = [one for name in (baseline, variant.name) if (one := changes.get((name, "")))]
+            differing = changes.get((variant.name, baseline))
+            for change in own or filter(None, [differing]):
                 if change.variant not in reported:
                     reported.add(change.variant)
                     yield _drift(change, workload.title, experiment, _longer_warmup(of_workload, experiment))
 
 
-def drift_changes(
-    trials: Sequence[MeasuredTrial], experiment: Experiment, baseline: str, variant: str
-) -> list[Change]:
-    """The significant changes: one for each of the two variants, or else one of their difference.
+@dataclass(frozen=True)
+class _Key:
+    """What a row is about: a part of the trials of one variant."""
 
-    Of several significant changes the first by `PARTS` is returned. `trials` are the trials of one workload.
-    """
-    # Key of the difference: no variant has an empty name.
-    difference = ""
+    workload: str
+    variant: str
+    # Name of the baseline if the row is the difference to its change; else "".
+    baseline: str
+    part: str
+
+
+def _rows(trials: Sequence[MeasuredTrial], experiment: Experiment) -> dict[_Key, Row]:
+    """The rows that are tested together, which have the same blocks."""
     blocks = sorted({trial.block for trial in trials})
-    alpha = ALPHA / _comparisons(experiment)
-    if len(blocks) < blocks_needed(alpha):
-        return []
-    rows: dict[tuple[str, str], Row] = {}
-    for part in PARTS:
-        of_baseline, of_variant = (
-            _row(trials, name, part, experiment, blocks) for name in (baseline, variant)
-        )
-        rows |= {
-            (baseline, part): of_baseline,
-            (variant, part): of_variant,
-            (difference, part): [one - other for one, other in zip(of_variant, of_baseline, strict=True)],
-        }
+    first, *others = (variant.name for variant in experiment.variants)
+    rows: dict[_Key, Row] = {}
+    for workload, part in itertools.product(experiment.workloads, PARTS):
+        title = workload.title
+        of_workload = [trial for trial in trials if trial.workload == title]
+        of_first = _row(of_workload, first, part, experiment, blocks)
+        rows[_Key(title, first, "", part)] = of_first
+        for name in others:
+            own = _row(of_workload, name, part, experiment, blocks)
+            rows[_Key(title, name, "", part)] = own
+            rows[_Key(title, name, first, part)] = [
+                one - other for one, other in zip(own, of_first, strict=True)
+            ]
+    return rows
+
+
+def _changes(
+    rows: Mapping[_Key, Row],
+    intervals: Mapping[_Key, JointInterval | None],
+    trials: Sequence[MeasuredTrial],
+    experiment: Experiment,
+) -> dict[tuple[str, str], Change]:
+    """Variant, baseline -> the first significant change by `PARTS`, from the rows of one workload."""
     smallest = math.log1p((experiment.design.delta_percent or 2.0 * CHANGE_MIN_PERCENT) / 200.0)
     edges = _edges(trials)
-    intervals = dict(zip(rows, joint_intervals(list(rows.values()), alpha), strict=True))
-    changes: dict[str, Change] = {}
-    for (name, part), row in rows.items():
-        change = _change(name, part, row, intervals[name, part], alpha)
+    changes: dict[tuple[str, str], Change] = {}
+    for key, row in rows.items():
+        change = _change(key, row, intervals[key])
         if change is None or abs(change.log_ratio) <= smallest:
             continue
-        if part == WITHIN or _distance(rows, name, part, edges) > smallest:
-            changes.setdefault(name, change)
-    if differing := changes.pop(difference, None):
-        return list(changes.values()) or [replace(differing, variant=variant, baseline=baseline)]
-    return list(changes.values())
+        if key.part == WITHIN or _distance(rows, key, edges) > smallest:
+            changes.setdefault((key.variant, key.baseline), change)
+    return changes
 
 
-def _comparisons(experiment: Experiment) -> int:
-    """Number of comparisons in a run, which share the significance level."""
-    return max(1, len(experiment.variants) - 1) * len(experiment.workloads)
-
-
-def _change(name: str, part: str, row: Row, interval: JointInterval | None, alpha: float) -> Change | None:
+def _change(key: _Key, row: Row, interval: JointInterval | None) -> Change | None:
     """The change of a row; None if it is not significant."""
-    if interval is None or interval.p_value > alpha:
+    if interval is None or interval.p_value > ADVISORY_ALPHA:
         return None
     centre = min(max(hodges_lehmann(_known(row)), interval.low), interval.high)
-    return Change(name, part, centre, (interval.low, interval.high), alpha)
+    return Change(key.variant, key.part, centre, (interval.low, interval.high), key.baseline)
 
 
-def _distance(
-    rows: Mapping[tuple[str, str], Row], name: str, part: str, edges: tuple[float, float, float, float]
-) -> float:
+def _distance(rows: Mapping[_Key, Row], key: _Key, edges: tuple[float, float, float, float]) -> float:
     """How far the window still is from steady state, as a log ratio, extrapolated from the early and late
     changes.
     """
-    early, late = (hodges_lehmann(_known(rows[name, one])) for one in (EARLY, LATE))
-    if part == EARLY and early * late <= 0.0:
+    early, late = (hodges_lehmann(_known(rows[replace(key, part=one)])) for one in (EARLY, LATE))
+    if key.part == EARLY and early * late <= 0.0:
         # The changes have opposite signs, so they cannot be extrapolated.
         return 0.0
     return remaining(early, late, edges)
@@ -228,7 +241,7 @@ def _drift(change: Change, workload: str, experiment: Experiment, fix: str) -> F
     interval = [percent(end) if math.isfinite(end) else None for end in change.interval]
     on = compose(" on {workload}", workload=workload) if len(experiment.workloads) > 1 else ""
     more = compose(" more than that of {baseline}", baseline=change.baseline) if change.baseline else ""
-    confidence = round(100.0 * (1.0 - change.alpha), 1)
+    confidence = round(100.0 * (1.0 - ADVISORY_ALPHA), 1)
     if is_ratio(change_percent):
         change_text = (
             compose("rose to {times} times", times=times(change_percent))
@@ -268,7 +281,7 @@ def _drift(change: Change, workload: str, experiment: Experiment, fix: str) -> F
             "workload": workload,
             "change_percent": change_percent,
             "interval_percent": interval,
-            "confidence": 1.0 - change.alpha,
+            "confidence": 1.0 - ADVISORY_ALPHA,
             "what": "within" if change.part == WITHIN else "before",
             "part": change.part,
             **({"baseline": change.baseline} if change.baseline else {}),
@@ -293,8 +306,7 @@ def _unchecked(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
     warmup_s = load.warmup_allowance_s()
     recorded_s = warmup_s + load.duration_s
     blocks = _blocks_tested(trials, experiment)
-    comparisons = _comparisons(experiment)
-    needed = blocks_needed(ALPHA / comparisons)
+    needed = blocks_needed(ADVISORY_ALPHA)
     is_short = load.warmup_s is not None and recorded_s < RECORDED_MIN_S
     # `dbdyno run` has one block, whatever the file says.
     may_add_blocks = len(experiment.variants) > 1
@@ -315,14 +327,8 @@ def _unchecked(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
     elif has_few and not may_add_blocks:
         why = compose("the trials of one variant do not show whether the server was warm")
     elif has_few:
-        for_comparisons = (
-            compose(" for {comparisons} comparisons", comparisons=comparisons) if comparisons > 1 else ""
-        )
         why = compose(
-            "the test for drift needs {needed} blocks{for_comparisons} and has {blocks}",
-            needed=needed,
-            for_comparisons=for_comparisons,
-            blocks=blocks,
+            "the test for drift needs {needed} blocks and has {blocks}", needed=needed, blocks=blocks
         )
     else:
         return

@@ -1,4 +1,4 @@
-"""The difference of two effects that were measured in two runs, with an interval.
+"""The effects of several runs: the difference of two, and the mean of repetitions, with intervals.
 
 The runs are independent, so each has its own interval, and that of the difference is made from both (the
 method of variance estimates recovery, MOVER: Zou & Donner 2008, Stat. Med. 27:1693)::
@@ -16,7 +16,11 @@ With intervals by the t-test this is the interval of Cochran & Cox (1957, Experi
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from scipy.special import stdtrit
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,22 @@ class Estimate:
     def of_percent(cls, value: float, low: float, high: float) -> Estimate:
         """The same as changes in percent, of which -100 is an unknown low end."""
         return cls(*(math.log1p(one / 100.0) if one > -100.0 else -math.inf for one in (value, low, high)))
+
+
+def mean_of_runs(values: Sequence[float], alpha: float) -> Estimate:
+    """The mean of the effects of several runs of one comparison, with the interval of the t-test.
+
+    Its width comes from the differences of the runs, so it contains what is fixed for a run and differs
+    between runs, besides the noise of blocks. With one run the interval is unknown. Raises ValueError without
+    finite values.
+    """
+    if not values or not all(map(math.isfinite, values)):
+        raise ValueError("a mean of runs needs finite values")
+    centre, freedom = fmean(values), len(values) - 1
+    if freedom == 0:
+        return Estimate(centre, -math.inf, math.inf)
+    half = float(stdtrit(freedom, 1.0 - alpha / 2.0)) * stdev(values) / math.sqrt(len(values))
+    return Estimate(centre, centre - half, centre + half)
 
 
 def difference(first: Estimate, second: Estimate) -> Estimate:

@@ -44,6 +44,12 @@ ROUNDING = 1e-9
 SINGLE_LOADS_SHARE = 0.2
 # Share of alpha for the verdicts and the gate; the rest is for the second lines, if the run has any.
 VERDICTS_SHARE = 0.8
+# A report says more than its verdicts and their second lines. Of two equal variants these other statements
+# are false in at most alpha of the reports: each of the advisory tests (R01, R10, R12; R05 of identical
+# variants, which have no verdict) in this share, and the changed costs of a transaction in the rest. Each
+# limit holds over all variants, workloads and loads of a run.
+ADVISORY_ALPHA = 0.01
+COSTS_ALPHA = ALPHA - 3 * ADVISORY_ALPHA
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,18 @@ def decide(family: Sequence[ComparisonTests], alpha: float = ALPHA) -> list[Sign
         complete = count - len(open_groups)
         is_new, finished = complete > finished, complete
     return results
+
+
+def costs_levels(blocks: int, *, several_loads: bool) -> tuple[float, float]:
+    """The significance levels for the changed costs over all loads, and at single loads.
+
+    With fewer blocks than an advisory test needs, no such test can reject, and the costs have all of alpha.
+    Single loads have half of the level, unless that is beyond the reach of a joint sign-flip test.
+    """
+    level = ALPHA if blocks < blocks_needed(ADVISORY_ALPHA) else COSTS_ALPHA
+    half = level / 2.0
+    is_reachable = blocks > 0 and is_within(0.5 ** (blocks - 1), half)
+    return (half, half) if several_loads and is_reachable else (level, 0.0)
 
 
 def is_within(p_value: float | None, budget: float) -> bool:

@@ -74,13 +74,26 @@ def joint_intervals(
     values = np.array([finite_row(np.array(row, dtype=np.float64)) for row in rows])
     signs = sign_patterns(values.shape[1], EXACT_BLOCKS)
     centred = values - np.array([mean(row) for row in values])[:, None]
-    of_others = np.array([_statistics(row, signs) for row in centred])
+    largest, second, owner = _two_largest(centred, signs)
     return [
-        _invert(values[row], np.delete(of_others, row, axis=0), signs, alpha)
+        _invert(values[row], np.where(owner == row, second, largest), signs, alpha)
         if selected is None or row in selected
         else None
         for row in range(len(rows))
     ]
+
+
+def _two_largest(rows: Array, signs: Array) -> tuple[Array, Array, NDArray[np.int64]]:
+    """For each pattern the largest |t| of the rows, the second largest, and the row that has the largest."""
+    largest, second = np.zeros(len(signs)), np.zeros(len(signs))
+    owner = np.full(len(signs), -1)
+    for number, row in enumerate(rows):
+        of_row = _statistics(row, signs)
+        is_largest = of_row > largest
+        second = np.where(is_largest, largest, np.maximum(second, of_row))
+        largest = np.where(is_largest, of_row, largest)
+        owner[is_largest] = number
+    return largest, second, owner
 
 
 def finite_row(row: Array) -> Array:
@@ -124,13 +137,12 @@ def squares_of_t(means: Array, squares: Array | np.float64, freedom: Array | int
     return np.asarray(statistics)
 
 
-def _invert(row: Array, others: Array, signs: Array, alpha: float) -> JointInterval | None:
-    """The interval of one row; `others` contains |t| of the other rows under every pattern."""
+def _invert(row: Array, largest: Array, signs: Array, alpha: float) -> JointInterval | None:
+    """The interval of one row; `largest` is the largest |t| of the other rows under every pattern."""
     present = ~np.isnan(row)
     values, count = row[present], int(present.sum())
     if count < 2 or 0.5 ** (count - 1) > alpha:
         return None
-    largest = others.max(axis=0) if len(others) else np.zeros(len(signs))
     centre, error = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(count)
     with np.errstate(invalid="ignore"):
         # An infinite |t| of another row times a standard error of 0 would be NaN.

@@ -12,6 +12,7 @@ the counters are correlated.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,12 +25,15 @@ EXACT_BLOCKS = 12
 # Added to every standard error, in log units, so that a tiny change is not significant however small its
 # variation, and a counter that never varies has a finite statistic (Tusher et al. 2001, PNAS 98:5116).
 FUDGE = 0.002
+# Number of statistics that are computed at once, because more may not fit into memory.
+PART = 1_000_000
 
 
 def family_p_values(differences: Sequence[Sequence[float]]) -> list[float]:
-    """A p-value for each row, adjusted for all rows; a row contains one finite difference per block.
+    """A p-value for each row, adjusted for all rows; a row contains one finite difference per block, NaN if
+    the block has none.
 
-    Raises ValueError if rows differ in length. With fewer than two blocks every p-value is 1.
+    Raises ValueError if rows differ in length. With fewer than two differences the p-value is 1.
     """
     if len({len(row) for row in differences}) > 1:
         raise ValueError("every row needs one difference per block")
@@ -38,17 +42,20 @@ def family_p_values(differences: Sequence[Sequence[float]]) -> list[float]:
         return [1.0] * len(differences)
     observed = _statistics(values, np.ones((1, values.shape[1])))[:, 0]
     patterns = sign_patterns(values.shape[1], EXACT_BLOCKS)
-    # Computed in parts that fit into memory.
-    parts = np.array_split(patterns, max(1, len(patterns) // 256))
+    parts = np.array_split(patterns, math.ceil(len(patterns) * len(values) / PART))
     largest = np.concatenate([_statistics(values, part).max(axis=0) for part in parts])
     # The observed pattern counts as one of the patterns; the factor allows for rounding errors.
     return [float(np.mean(largest >= one * (1.0 - 1e-9))) for one in observed]
 
 
 def _statistics(values: NDArray[np.float64], signs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """|mean| / (standard error + fudge), of every row under every pattern: rows x patterns."""
-    blocks = values.shape[1]
-    means = values @ signs.T / blocks
+    """|mean| / (standard error + fudge), of every row under every pattern: rows x patterns; 0 with fewer than
+    two differences.
+    """
+    counts = np.count_nonzero(~np.isnan(values), axis=1)[:, None]
+    present = np.nan_to_num(values)
+    means = present @ signs.T / np.maximum(counts, 1)
     # A pattern of signs changes the mean of a row but not its sum of squares.
-    variances = np.maximum((np.sum(values**2, axis=1)[:, None] - blocks * means**2) / (blocks - 1), 0.0)
-    return np.asarray(np.abs(means) / (np.sqrt(variances / blocks) + FUDGE))
+    squares = np.sum(present**2, axis=1)[:, None] - counts * means**2
+    errors = np.sqrt(np.maximum(squares, 0.0) / np.maximum(counts * (counts - 1), 1))
+    return np.asarray(np.where(counts < 2, 0.0, np.abs(means) / (errors + FUDGE)))

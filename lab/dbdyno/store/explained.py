@@ -38,9 +38,11 @@ class MeasuredChange(Change):
     blocks: int
     """Number of blocks in which both variants have an amount."""
     p_value: float
-    """p-value of the hypothesis "no change", adjusted for all measures of the comparison."""
+    """p-value of the hypothesis "no change", adjusted for all measures of all
+    comparisons of the run; at a single load, for those at all loads."""
     significant: bool
-    """Whether there are enough blocks, the interval excludes zero, and the p-value is at most 0.05."""
+    """Whether there are enough blocks, the interval excludes zero, and the p-value is within the level of the
+    run: 0.02 (0.01 over all loads and 0.01 at single loads, if there are several), 0.05 below 8 blocks."""
     sentence: Composed
     """The change as a sentence."""
 

@@ -36,18 +36,22 @@ class HistoryPoint(Change):
 
 
 class Confirmation(Change):
-    """A comparison of the variant as it was in two runs; the change is from the earlier to the later one."""
+    """A comparison of the variant as it was in two runs, in several runs of its own; the change is from the
+    earlier to the later one. Its interval contains the differences between these runs.
+    """
 
     run: int
-    """Number of the run that compares them."""
+    """Number of the last run that compares them."""
+    runs: list[int]
+    """Numbers of all of them."""
     path: str
-    """Its folder."""
+    """Folder of the last one."""
     before: int
     """Number of the earlier run, whose server is the baseline."""
     after: int
     """Number of the later run."""
-    verdict: str | None
-    """The verdict of the comparison."""
+    confidence: float
+    """Confidence level of the interval; a change is confirmed if it excludes zero."""
 
 
 class HistoryChange(DocumentPart):
@@ -71,6 +75,8 @@ class HistoryChange(DocumentPart):
     """Whether the change is confirmed, and no run has begun since it was."""
     confirmation: Confirmation | None
     """The last comparison of two runs on either side; null without one."""
+    confirming_runs: list[int]
+    """Runs of a comparison of these two runs that needs more runs."""
     also: list[Composed]
     """Circumstances other than the variant's server that differ between the two runs that are or would be
     compared."""

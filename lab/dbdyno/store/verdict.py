@@ -152,6 +152,8 @@ class OrderEffect(DocumentPart):
     """The variant's effect without the order effect."""
     crossover_interval_percent: tuple[float, float]
     """95 % interval of crossover_percent."""
+    p_value: float = 1.0
+    """p-value of the hypothesis "no order effect", by the t-test."""
 
     @property
     def is_significant(self) -> bool:
