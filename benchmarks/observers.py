@@ -149,7 +149,7 @@ def _change(periods: Sequence[Period], values: Sequence[float]) -> tuple[tuple[f
         math.log(first / second) * (1 if period.is_open else -1)
         for period, first, second in zip(periods[::2], values[::2], values[1::2], strict=True)
     ]
-    change = effect(Ratios(*[dict(enumerate(ratios))] * 2))
+    change = effect(Ratios(by_block := dict(enumerate(ratios)), by_block))
     if change is None or change.interval_percent is None:
         sys.exit("too few pairs for an interval: at least 6 are needed")
     low, high = change.interval_percent

@@ -296,7 +296,8 @@ def table(found: Sequence[Mapping[str, Any]], options: argparse.Namespace) -> It
 def _agreement(text: str, ratios: Mapping[str, Sequence[float]]) -> str:
     """The row of one planted difference."""
     effects = {
-        pairing: effect(Ratios(*[dict(enumerate(values))] * 2), ALPHA) for pairing, values in ratios.items()
+        pairing: effect(Ratios(by_block := dict(enumerate(values)), by_block), ALPHA)
+        for pairing, values in ratios.items()
     }
     welch = None
     # Welch's interval, because the blocks of the two ways differ by different amounts.

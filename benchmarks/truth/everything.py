@@ -216,5 +216,5 @@ def _gate_is_false(
 ) -> bool:
     identical = gate.find_identical(one.workload, [comparison_entry(each, "") for each in comparisons])
     is_sure = one.judged.is_gate_sure
-    found = gate.result(comparison_entry(one, ""), max_loss_percent, (), identical, is_sure=is_sure)
+    found = gate.result(comparison_entry(one, ""), max_loss_percent, identical, is_sure=is_sure)
     return found == "worse" or (found == "not-inferior" and truth != 0.0)

@@ -62,7 +62,7 @@ def gated(of: Experiment, world: World, count: int, looks: Sequence[int], seed: 
     for _ in range(count):
         trials = simulate(of, world, random)
         results = {
-            gate.result(comparison_entry(one, ""), max_loss_percent, (), is_sure=one.judged.is_gate_sure)
+            gate.result(comparison_entry(one, ""), max_loss_percent, is_sure=one.judged.is_gate_sure)
             for blocks in looks
             for one in compare_all([trial for trial in trials if trial.block < blocks], of, [])
         }

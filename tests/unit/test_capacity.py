@@ -106,7 +106,7 @@ def test_the_sentence_says_how_many_transactions_a_variant_serves() -> None:
     assert entry.capacity is not None
     assert entry.capacity.baseline[0] == pytest.approx(807.7, rel=0.02)
     assert entry.capacity.variant[0] == pytest.approx(767.3, rel=0.02)
-    assert (result(entry, 0.1, []), result(entry, 20.0, [])) == ("worse", "not-inferior")
+    assert (result(entry, 0.1), result(entry, 20.0)) == ("worse", "not-inferior")
 
 
 def test_a_server_that_fails_at_a_rate_keeps_no_promise_beyond_it() -> None:

@@ -58,7 +58,7 @@ def test_a_variant_with_more_load_is_known_within_bounds() -> None:
     assert low < 0.0 < high
     # Of a metric that other processes raise, the bounds are on the other side.
     latency = adjusted([0.09] * 8, [0.03] * 8, [0.09] * 8, harm_max=25.0)
-    assert (latency.lows[0], latency.highs[0]) == (pytest.approx(0.09 - 1.5), 0.09)
+    assert [latency.lows[0], latency.highs[0]] == pytest.approx([0.09 - 1.5, 0.09])
     assert ends(adjusted([one - 1.0 for one in differences], [0.03] * 8, [0.09] * 8))[1] < 0.0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 from dbdyno.experiment.metrics import CAPACITY
@@ -36,7 +36,7 @@ class Capacities:
     baseline: Mapping[int, LogBounds]
     variant: Mapping[int, LogBounds]
     # Block -> mean share of the CPU time that other processes used, next to either variant.
-    shares: Mapping[int, tuple[float, float]]
+    shares: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
     def ratios(self) -> Ratios:
         """The log ratios of variant to baseline, per block, without the load of other processes."""
