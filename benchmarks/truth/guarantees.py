@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from scipy import stats
 
-from dbdyno.experiment.model import Experiment, Factor
+from dbdyno.experiment.model import Experiment
 from dbdyno.stats.family import ADVISORY_ALPHA
 
 from . import (
@@ -18,10 +18,10 @@ from . import (
     capacity,
     everything,
     factors,
+    foreign_load,
     highest,
     history,
     metrics,
-    neighbour,
     order,
     replication,
     reports,
@@ -68,7 +68,7 @@ def promises() -> list[Promise]:
             "2 equal variants, other processes disturb 15 % of the blocks, which are repeated",
             World(disturbed=0.15),
         ),
-        *_neighbours(),
+        *foreign_load.promises(),
         *(Promise(one) for one in (_failing, _crossing, _crossing_found, _edge)),
         Promise(partial(_levels_cover, 3)),
         Promise(partial(_levels_cover, 10), cost=3),
@@ -272,67 +272,6 @@ def _periodic(cell: order.Cell) -> Promise:
         workloads=cell.workloads,
         blocks=cell.blocks,
         cost=4 * cell.workloads * cell.loads,
-    )
-
-
-def _neighbours() -> list[Promise]:
-    """The promises about the load of other processes, which the verdict takes into account."""
-    every = [
-        _false_words(f"2 equal variants with {name}", World(neighbour=name, sd=0.03), loads=loads)
-        for name in neighbour.NEIGHBOURS
-        for loads in (1, 3)
-    ]
-    effects = {"b": [math.log(12.0)]}
-    strong = World(neighbour="25 % of the CPUs all the time", effects=effects)
-    thirty = World(neighbour="bursts in 15 % of the trials", effects={"b": [math.log(1.3)]})
-    failing = replace(thirty, effects={}, failures={"b": 2})
-    return [
-        *every,
-        *(Promise(partial(_with_bursts, name)) for name in ("stopped", "factors")),
-        Promise(partial(_found, "twelve times as fast", strong, 12)),
-        Promise(partial(_found, "30 % faster", thirty, 13)),
-        Promise(partial(_covered, thirty)),
-        _false_words(f"b fails in 2 of 8 blocks with {failing.neighbour}", failing, loads=3),
-    ]
-
-
-def _found(text: str, world: World, seed: int, sample: Sample) -> list[Row]:
-    results = repeat(experiment(), world, sample.count, sample.seed(seed))
-    return _share(
-        f"{text} with {world.neighbour}: verdict faster",
-        results,
-        lambda result: result.word == "faster",
-        0.9,
-        at_most=False,
-    )
-
-
-def _covered(world: World, sample: Sample) -> list[Row]:
-    results = repeat(experiment(), world, sample.count, sample.seed(14))
-    return _share(
-        f"30 % faster with {world.neighbour}: the interval contains the true value",
-        results,
-        lambda result: result.covers,
-        0.95,
-        at_most=False,
-    )
-
-
-def _with_bursts(plan: str, sample: Sample) -> list[Row]:
-    world = World(neighbour="bursts in 15 % of the trials", sd=0.03)
-    if plan == "stopped":
-        of = stopping.stopping(experiment(), max_blocks=20)
-        looks = (8, 11, 14, 17, 20)
-        wrong = stopping.wrong_at_any_look(of, world, sample.count, looks, seed=sample.seed(15))
-        text = f"2 equal variants with {world.neighbour}, judged up to 20 blocks: any wrong verdict"
-        return [Row(text, sample.count, wrong, 0.05)]
-    factors = (Factor(name="version", levels=("x", "y")), Factor(name="pool", levels=("s", "t")))
-    results = repeat(experiment(factors=factors), world, sample.count, sample.seed(15))
-    return _share(
-        f"2 factors without effect with {world.neighbour}: any wrong verdict",
-        results,
-        Result.is_false,
-        0.05,
     )
 
 

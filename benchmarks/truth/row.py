@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from scipy.special import bdtrc, ndtr
+
 # Standard errors by which a measured share may be beyond its limit by chance.
 ERRORS = 3.0
 # A rate of 5 % has experiments until its standard error is at most this. Some hits are added to it, so that
@@ -48,9 +50,17 @@ class Row:
     @property
     def holds(self) -> bool:
         """Whether the measured share is within the limit, apart from the error of the simulation."""
-        at_limit = math.sqrt(self.limit * (1.0 - self.limit) / self.experiments)
-        slack = ERRORS * (at_limit if self.deviation is None else self.error)
-        return self.measured <= self.limit + slack if self.at_most else self.measured >= self.limit - slack
+        if self.deviation is not None:
+            slack = ERRORS * self.error
+            return (
+                self.measured <= self.limit + slack if self.at_most else self.measured >= self.limit - slack
+            )
+        # The probability of so many hits, or more, if the share is the limit.
+        measured, limit = (
+            (self.measured, self.limit) if self.at_most else (1.0 - self.measured, 1.0 - self.limit)
+        )
+        hits = round(measured * self.experiments)
+        return hits == 0 or bool(bdtrc(hits - 1, self.experiments, limit) > ndtr(-ERRORS))
 
     @property
     def experiments_needed(self) -> int:

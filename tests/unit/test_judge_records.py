@@ -360,7 +360,7 @@ class TestAutomaticWarmUp:
 
     def long(self, folder: Path, seconds: float, **making: Any) -> dict[str, Any]:
         """Allowance 60 s, measurement 100 s; b creeps for so many seconds."""
-        making = {"blocks": 6, "speed": self.speed(seconds), **making}
+        making = {"blocks": 8, "speed": self.speed(seconds), **making}
         return judged(folder, Making(warmup_s=None, duration_s=100.0, connections=(10,), **making))
 
     def test_both_variants_of_a_block_get_the_larger_cut(self, tmp_path: Path) -> None:
@@ -389,7 +389,7 @@ class TestAutomaticWarmUp:
             ("R01", "warn", "b", "before"),
             ("R01", "note", "", "cut"),
         ]
-        assert "in 12 of 12 trials: 90.0 of 100.0 s count in the shortest" in short["checks"][1]["text"]
+        assert "in 16 of 16 trials: 90.0 of 100.0 s count in the shortest" in short["checks"][1]["text"]
         assert "cut" not in curve(short)["sentence"]
 
     def test_a_trial_of_which_the_cut_leaves_nothing_has_failed_by_its_server(self, tmp_path: Path) -> None:

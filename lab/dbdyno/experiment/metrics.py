@@ -17,7 +17,7 @@ CPU: Final = "cpu_us_per_transaction"
 HIGHER_IS_BETTER = frozenset({THROUGHPUT, CAPACITY})
 # By how much other processes change the logarithm of a metric at most, per share of the CPU time. Half of the
 # CPUs of a busy server cost it half of its throughput, which is 1.4 per share; latencies grow faster, because
-# transactions queue.
+# transactions queue. The limits are about twice that.
 HARM_MAX_THROUGHPUT, HARM_MAX_CPU, HARM_MAX_LATENCY = -3.0, 3.0, 15.0
 # Name in the file -> key in stored files, of every metric that is not a percentile.
 _KEYS = {THROUGHPUT: THROUGHPUT, "mean": LATENCY_MEAN, "cpu_per_transaction": CPU}

@@ -28,7 +28,7 @@ from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import stdtr
 
 from dbdyno.stats.signed_rank import hodges_lehmann, interval
 
@@ -135,7 +135,7 @@ def _depends(differences: Array, x: Array, sums: Array) -> bool:
     residuals = differences - design @ coefficients
     variance = float(residuals @ residuals) / freedom * float(inverse[2, 2])
     size = float(abs(coefficients[2]))
-    return variance > 0.0 and bool(2.0 * student.sf(size / variance**0.5, freedom) <= ALPHA)
+    return variance > 0.0 and bool(2.0 * stdtr(freedom, -size / variance**0.5) <= ALPHA)
 
 
 def _slopes(differences: Array, x: Array, harm_max: float) -> list[float]:

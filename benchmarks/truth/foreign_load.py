@@ -1,0 +1,82 @@
+"""Promises about the load of other processes, which every verdict takes into account."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from dbdyno.experiment.model import Experiment, Factor
+
+from . import neighbour, stopping
+from .row import Promise, Row, Sample
+from .simulation import Result, World, experiment, repeat
+
+BURSTS, EVEN = "bursts in 15 % of the trials", "25 % of the CPUs all the time"
+FACTORS = (Factor(name="version", levels=("x", "y")), Factor(name="pool", levels=("s", "t")))
+
+
+def promises() -> list[Promise]:
+    """Every promise, in the order of the table."""
+    thirty = World(neighbour=BURSTS, effects={"b": [math.log(1.3)]})
+    return [
+        *(
+            _false_words("2 equal variants", experiment(loads=loads), World(neighbour=name, sd=0.03), 30)
+            for name in neighbour.NEIGHBOURS
+            for loads in (1, 3)
+        ),
+        _false_words(
+            "2 factors without effect", experiment(factors=FACTORS), World(neighbour=BURSTS, sd=0.03), 31
+        ),
+        _false_words(
+            "b fails in 2 of 8 blocks", experiment(loads=3), World(neighbour=BURSTS, failures={"b": 2}), 32
+        ),
+        Promise(_stopped, cost=4),
+        _at_least(
+            f"twelve times as fast with {EVEN}: verdict faster",
+            World(neighbour=EVEN, effects={"b": [math.log(12.0)]}),
+            lambda result: result.word == "faster",
+            0.9,
+        ),
+        _at_least(
+            f"30 % faster with {BURSTS}: verdict faster", thirty, lambda result: result.word == "faster", 0.9
+        ),
+        _at_least(
+            f"30 % faster with {BURSTS}: the interval contains the true value",
+            thirty,
+            lambda result: result.covers,
+            0.95,
+        ),
+    ]
+
+
+def _false_words(text: str, of: Experiment, world: World, seed: int) -> Promise:
+    """The share of experiments with any wrong verdict."""
+    loads = len(of.load.points())
+    where = f"{text}, {loads} load{'s' if loads > 1 else ''}, with {world.neighbour}"
+    return Promise(partial(_measure_false_words, where, of, world, seed))
+
+
+def _measure_false_words(where: str, of: Experiment, world: World, seed: int, sample: Sample) -> list[Row]:
+    results = repeat(of, world, sample.count, sample.seed(seed))
+    return [Row(f"{where}: any wrong verdict", sample.count, _share(results, Result.is_false), 0.05)]
+
+
+def _stopped(sample: Sample) -> list[Row]:
+    of, looks = stopping.stopping(experiment(), max_blocks=20), (8, 11, 14, 17, 20)
+    world = World(neighbour=BURSTS, sd=0.03)
+    wrong = stopping.wrong_at_any_look(of, world, sample.count, looks, seed=sample.seed(33))
+    text = f"2 equal variants with {BURSTS}, judged up to 20 blocks whatever ends the run: any wrong verdict"
+    return [Row(text, sample.count, wrong, 0.05)]
+
+
+def _at_least(text: str, world: World, holds: Callable[[Result], bool], limit: float) -> Promise:
+    def measure(sample: Sample) -> list[Row]:
+        results = repeat(experiment(), world, sample.count, sample.seed(34))
+        return [Row(text, sample.count, _share(results, holds), limit, at_most=False)]
+
+    return Promise(measure)
+
+
+def _share(results: Sequence[Result], holds: Callable[[Result], bool]) -> float:
+    return sum(map(holds, results)) / len(results)
