@@ -63,10 +63,10 @@ test-long: build packages-servers packages-peers mysql foreign ## run tests too 
 	$(BIN)/pytest tests/unit -m long --quiet
 	$(BIN)/pytest tests/end_to_end -m "long and not alone" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=15 --quiet
 	$(BIN)/pytest tests/end_to_end -m "long and alone" --durations=15 --quiet
-	$(BIN)/python -m benchmarks.truth --experiments 1000
+	$(BIN)/python -m benchmarks.truth --experiments 300
 	$(MAKE) fuzz FUZZ_SECONDS=45
 	$(BIN)/python -m benchmarks.mutations
-	$(BIN)/python -m benchmarks.faults --fresh --jobs 2 --phases restore measure --kinds local remote --kills 10 --kill-places local.mariadb remote.mariadb remote.postgresql
+	$(BIN)/python -m benchmarks.faults --fresh --jobs 2 --phases restore measure --kinds local remote --kills 4 --kill-places local.mariadb remote.mariadb remote.postgresql
 	$(BIN)/python -m benchmarks.fleet
 	$(BIN)/python -m benchmarks.fleet --random 20
 	$(BIN)/python -m benchmarks.soak --minutes 3 --connections 500

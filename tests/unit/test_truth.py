@@ -9,7 +9,7 @@ from benchmarks.truth.simulation import experiment
 
 from dbdyno.experiment.differences import is_identical
 
-EXPERIMENTS = 120
+EXPERIMENTS = 60
 
 
 @pytest.mark.parametrize("index", range(len(promises())))
