@@ -733,6 +733,9 @@ class TestForeignLoad:
         assert curve(verdict)["sentence"].endswith(
             "Caveat: other processes used 3.0 % of the CPUs next to a and 9.0 % next to b (D06)."
         )
+        known = self.judged(tmp_path / "known", shares={"a": 0.03, "b": 0.09}, override={"D06": "it sleeps"})
+        assert curve(known)["verdict"] == "slower"
+        assert curve(known)["interval_percent"] == pytest.approx([-10.0, -10.0], abs=0.1)
         large = self.judged(
             tmp_path / "large", shares={"a": 0.03, "b": 0.09}, speed=against_1000(around(500))
         )

@@ -17,7 +17,7 @@ from dbdyno.experiment.script_reading import workload_title
 
 LISTED = ("workload", "variant")
 SECTIONS = ("experiment", "load", "design", "client", "fleet", "loading", "override", *LISTED)
-# Codes of the checks (docs/checks.md), of which those of level stop can be overridden.
+# Codes of the checks (docs/checks.md), of which those of level stop, and D06, can be overridden.
 CODES = frozenset(
     [f"P{number:02}" for number in (*range(2, 21), 22, 23, 24, 25, 26, 27)]
     + [f"D{number:02}" for number in (1, 2, 3, 4, 5, 6, 7, 8)]

@@ -34,6 +34,8 @@ from dbdyno.stats.verdict_rule import Circumstances, Verdict
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.text import compose, join
 
+# Codes of the checks whose warnings [override] may override. It may override the stops of every check.
+OVERRIDABLE_WARNINGS = frozenset({"D06"})
 # Maximum number of failure reasons in a sentence.
 REASONS = 2
 
@@ -394,6 +396,8 @@ def with_overrides(findings: Iterable[Finding], experiment: Experiment) -> list[
     which they were stored.
     """
     return [
-        replace(one, override=experiment.override.get(one.code)) if one.level == "stop" else one
+        replace(one, override=experiment.override.get(one.code))
+        if one.level == "stop" or one.code in OVERRIDABLE_WARNINGS
+        else one
         for one in findings
     ]

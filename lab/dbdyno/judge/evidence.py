@@ -16,6 +16,7 @@ from dbdyno.judge.background import background_figures
 from dbdyno.judge.distribution import distribution, statements
 from dbdyno.judge.figures import INCOMPLETE, PERCENTILES, figures, interval_events
 from dbdyno.judge.fleet import Engines
+from dbdyno.judge.foreign_load import CODE as FOREIGN_CODE
 from dbdyno.judge.foreign_load import ForeignLoad, foreign_load
 from dbdyno.judge.gaps import ticks
 from dbdyno.judge.load_generator import generator_delays
@@ -212,7 +213,8 @@ def _measure_group(
         [recording for _, recording in complete], automatic=experiment.load.has_auto_warmup
     )
     for (entry, recording), window in zip(complete, common_windows, strict=True):
-        foreign = evidence.foreign.shares.get(entry.index)
+        # With an override, effects are those that were measured.
+        foreign = None if FOREIGN_CODE in experiment.override else evidence.foreign.shares.get(entry.index)
         measured = _measure(entry, recording, window, foreign, experiment.metrics)
         background = background_figures(stored[entry.index], experiment, recording, window)
         measured = replace(measured, background=background)

@@ -80,7 +80,7 @@ def verdict(code: str | None, checks: Sequence[Finding] = ()) -> str:
 
 
 def _reason(code: str, checks: Sequence[Finding]) -> str:
-    is_disturbed = any(one.code == "D06" and one.level == "warn" for one in checks)
+    is_disturbed = any(one.code == "D06" and one.level == "warn" and not one.override for one in checks)
     return " (D06)" if code == "undecided" and is_disturbed else ""
 
 
