@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from dbdyno.experiment.model import Experiment, Factor
+from dbdyno.experiment.model import Experiment
 
-from . import neighbour, stopping
+from . import factors, neighbour, stopping
 from .row import Promise, Row, Sample
 from .simulation import Result, World, experiment, repeat
 
 BURSTS, EVEN = "bursts in 15 % of the trials", "25 % of the CPUs all the time"
-FACTORS = (Factor(name="version", levels=("x", "y")), Factor(name="pool", levels=("s", "t")))
 
 
 def promises() -> list[Promise]:
@@ -26,7 +25,7 @@ def promises() -> list[Promise]:
             for loads in (1, 3)
         ),
         _false_words(
-            "2 factors without effect", experiment(factors=FACTORS), World(neighbour=BURSTS, sd=0.03), 31
+            "2 factors without effect", experiment(factors=factors.TWO), World(neighbour=BURSTS, sd=0.03), 31
         ),
         _false_words(
             "b fails in 2 of 8 blocks", experiment(loads=3), World(neighbour=BURSTS, failures={"b": 2}), 32

@@ -39,7 +39,7 @@ ALPHA = 0.05
 RESOLUTION = 0.005
 # Part of the largest x below which another one is about zero.
 NEGLIGIBLE = 0.1
-# Number of steps in which slope and centre are found; each makes the error several times smaller.
+# Maximum number of steps in which slope and centre are found; each makes the error several times smaller.
 STEPS = 30
 
 
@@ -147,5 +147,7 @@ def _slopes(differences: Array, x: Array, harm_max: float) -> list[float]:
         products = x * (differences - centre)
         others = float(products.sum()) - products
         slopes = np.clip(np.divide(others, squares, out=np.zeros(len(x)), where=squares > 0.0), least, most)
-        centre = hodges_lehmann(differences - slopes * x)
+        before, centre = centre, hodges_lehmann(differences - slopes * x)
+        if centre == before:
+            break
     return [float(slope) for slope in slopes]
