@@ -736,6 +736,10 @@ class TestForeignLoad:
         known = self.judged(tmp_path / "known", shares={"a": 0.03, "b": 0.09}, override={"D06": "it sleeps"})
         assert curve(known)["verdict"] == "slower"
         assert curve(known)["interval_percent"] == pytest.approx([-10.0, -10.0], abs=0.1)
+        assert self.check(known)["evidence"]["what"] == "stays"
+        assert curve(known)["sentence"].endswith("Caveat: D06 overridden: “it sleeps”.")
+        stored = json.loads((known["path"] / "measured.json").read_text())
+        assert {trial["foreign"] for trial in stored["trials"]} == {0.03, 0.09}
         large = self.judged(
             tmp_path / "large", shares={"a": 0.03, "b": 0.09}, speed=against_1000(around(500))
         )

@@ -84,11 +84,11 @@ def _shares(
     """Block -> share of CPU time that other processes used, during the subtracted and the added trials."""
     return {
         block: (
-            sum(-weight * (trial.foreign or 0.0) for weight, trial in trials if weight < 0.0),
-            sum(weight * (trial.foreign or 0.0) for weight, trial in trials if weight > 0.0),
+            sum(-weight * (trial.foreign_to_remove or 0.0) for weight, trial in trials if weight < 0.0),
+            sum(weight * (trial.foreign_to_remove or 0.0) for weight, trial in trials if weight > 0.0),
         )
         for block, trials in by_block.items()
-        if all(trial.foreign is not None for _, trial in trials)
+        if all(trial.foreign_to_remove is not None for _, trial in trials)
     }
 
 

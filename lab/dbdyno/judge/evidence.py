@@ -213,9 +213,11 @@ def _measure_group(
         [recording for _, recording in complete], automatic=experiment.load.has_auto_warmup
     )
     for (entry, recording), window in zip(complete, common_windows, strict=True):
+        measured = _measure(
+            entry, recording, window, evidence.foreign.shares.get(entry.index), experiment.metrics
+        )
         # With an override, effects are those that were measured.
-        foreign = None if FOREIGN_CODE in experiment.override else evidence.foreign.shares.get(entry.index)
-        measured = _measure(entry, recording, window, foreign, experiment.metrics)
+        measured = replace(measured, foreign_stays=FOREIGN_CODE in experiment.override)
         background = background_figures(stored[entry.index], experiment, recording, window)
         measured = replace(measured, background=background)
         if measured.figures is not None:

@@ -130,9 +130,11 @@ def shares_of_pairs(
 ) -> dict[int, tuple[float, float]]:
     """The shares of the CPU time that other processes used, of each block in which both are known."""
     return {
-        block: (base.foreign, other.foreign)
+        block: (of_baseline, of_variant)
         for block, base in baseline.items()
-        if (other := variant.get(block)) and base.foreign is not None and other.foreign is not None
+        if (other := variant.get(block))
+        and (of_baseline := base.foreign_to_remove) is not None
+        and (of_variant := other.foreign_to_remove) is not None
     }
 
 
@@ -142,8 +144,9 @@ def shares_of_blocks(
     """The same, as means over all loads of each block."""
     known: dict[int, dict[str, list[float]]] = {}
     for trial in trials:
-        if trial.is_result and trial.foreign is not None:
-            known.setdefault(trial.block, {}).setdefault(trial.variant, []).append(trial.foreign)
+        share = trial.foreign_to_remove
+        if trial.is_result and share is not None:
+            known.setdefault(trial.block, {}).setdefault(trial.variant, []).append(share)
     return {
         block: (fmean(by_variant[baseline]), fmean(by_variant[variant]))
         for block, by_variant in known.items()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from dbdyno.experiment.metrics import harm_max
 from dbdyno.finding import Finding
-from dbdyno.judge.comparison import Comparison
-from dbdyno.judge.foreign_load import CODE
+from dbdyno.judge.comparison import Comparison, log_ratios
+from dbdyno.judge.foreign_load import CODE, shares_of_blocks
 from dbdyno.judge.wording import interval, signed
 from dbdyno.stats.covariate import Rule
 from dbdyno.stats.paired import Ratios, effect, mean_ratios
@@ -20,8 +21,12 @@ UNEQUAL = "unequal"
 
 
 def unequal_load(comparison: Comparison) -> Iterator[Finding]:
-    """A warning if the load of others cannot be distinguished from the effect; a note if it was taken out."""
-    rules = {one.rule for one in comparison.judged.assessment.ratios}
+    """A warning if the load of others cannot be distinguished from the effect, or if an override leaves it in
+    the effect; a note if it was taken out.
+    """
+    stays = any(trial.foreign_stays for trial in _trials(comparison))
+    ratios = _without_override(comparison) if stays else comparison.judged.assessment.ratios
+    rules = {one.rule for one in ratios}
     if rules.isdisjoint({Rule.BOUNDED, Rule.BURSTS}):
         return
     baseline, variant, workload = comparison.names
@@ -30,6 +35,18 @@ def unequal_load(comparison: Comparison) -> Iterator[Finding]:
         variant: _percent(trial for pairs in comparison.pairs for trial in pairs.variant.values()),
     }
     facts = {"workload": workload, "variant": variant, "percents": percents}
+    if stays:
+        text = compose(
+            "other processes used {one:.1f} % of the CPUs of server and client next to {baseline} and "
+            "{other:.1f} % next to {variant} (medians), or not always as much next to both; the effect "
+            "contains what that cost",
+            one=percents[baseline],
+            baseline=baseline,
+            other=percents[variant],
+            variant=variant,
+        )
+        yield Finding(CODE, "warn", text, {**facts, "what": "stays"}, variant)
+        return
     if Rule.BOUNDED in rules:
         limit = abs(harm_max(comparison.scale.metric))
         text = compose(
@@ -63,6 +80,27 @@ def unequal_load(comparison: Comparison) -> Iterator[Finding]:
 def _percent(trials: Iterable[MeasuredTrial]) -> float:
     """The median of the CPU time that other processes used."""
     return round(100.0 * median(trial.foreign or 0.0 for trial in trials), 1)
+
+
+def _trials(comparison: Comparison) -> Iterator[MeasuredTrial]:
+    """The trials of both variants at all loads."""
+    for pairs in comparison.pairs:
+        yield from pairs.baseline.values()
+        yield from pairs.variant.values()
+
+
+def _without_override(comparison: Comparison) -> list[Ratios]:
+    """The log ratios of each load as they would be if no override left the load of others in them."""
+
+    def to_remove(trials: Mapping[int, MeasuredTrial]) -> dict[int, MeasuredTrial]:
+        return {block: replace(trial, foreign_stays=False) for block, trial in trials.items()}
+
+    pairs = [(to_remove(each.baseline), to_remove(each.variant)) for each in comparison.pairs]
+    if comparison.capacities is None:
+        return [log_ratios(*each, comparison.scale.metric) for each in pairs]
+    trials = [trial for each in pairs for side in each for trial in side.values()]
+    shares = shares_of_blocks(trials, *comparison.names[:2])
+    return [replace(comparison.capacities, shares=shares).ratios()]
 
 
 def _as_measured(comparison: Comparison) -> list[Ratios]:

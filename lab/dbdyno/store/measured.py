@@ -242,6 +242,8 @@ class MeasuredTrial:
     the warm-up; window / first half of the warm-up."""
     foreign: float | None = None
     """Share of the CPUs of server and client that other processes used; null if it was not measured."""
+    foreign_stays: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
+    """Whether an override of D06 leaves what that cost in the effects."""
     slices: Optional[Mapping[int, float]] = None
     """Number of each slice that counts -> transactions per second; only in trials in slices."""
     distribution_us: Annotated[tuple[float, ...], Field(exclude_if=lambda value: not value)] = ()
@@ -257,6 +259,11 @@ class MeasuredTrial:
     """The background loads by name."""
     ticks: Optional[Ticks] = None
     """Transactions in spans of 100 ms or a multiple of it; absent in slices."""
+
+    @property
+    def foreign_to_remove(self) -> float | None:
+        """The share whose cost is taken out of the effects, if it was measured."""
+        return None if self.foreign_stays else self.foreign
 
     @property
     def index(self) -> int:
