@@ -14,7 +14,7 @@ from dbdyno.judge.decision import compare_all
 from dbdyno.stats.paired import Effect
 from dbdyno.store.measured import MeasuredTrial, ScheduleEntry
 
-from . import row
+from . import neighbour, row
 from .simulation import Random, experiment, figures_of
 
 # The latency of an idle server, the promise, and the noise of a trial's percentile in log units.
@@ -32,25 +32,30 @@ def of_blocks(blocks: int, effect: float) -> Experiment:
     return of.model_copy(update={"load": load})
 
 
-def simulate(of: Experiment, effect: float, random: Random) -> list[MeasuredTrial]:
-    """The trials of one run. Beyond the peak of a server only a bound of the percentile is known."""
+def simulate(of: Experiment, effect: float, random: Random, near: str = "") -> list[MeasuredTrial]:
+    """The trials of one run, next to the `neighbour` of this name. Beyond the peak of a server only a bound
+    of the percentile is known.
+    """
     of = of.with_order_seed(int(random.integers(0, 2**31)))
     measured = []
-    for trial in schedule(of):
+    planned = schedule(of)
+    is_baseline = [trial.variant != "b" for trial in planned]
+    shares, losses = neighbour.add(near, is_baseline, [0.0] * len(planned), random)
+    for trial, share, loss in zip(planned, shares, losses, strict=True):
         entry = ScheduleEntry(trial.index, trial.block, trial.variant, trial.workload, trial.point.as_dict())
-        peak = PEAK * math.exp(effect if trial.variant == "b" else 0.0)
+        peak = PEAK * math.exp((effect if trial.variant == "b" else 0.0) - loss)
         used = min(float(trial.point.rate or 0.0) / peak, 0.99)
         percentile_us = IDLE_US / (1.0 - used) * math.exp(random.normal(0.0, SD))
         figures = replace(figures_of(used * peak), latency_p99_us=percentile_us)
         if used == 0.99:
             figures = replace(figures, censored=("latency_p99_us",))
-        measured.append(MeasuredTrial(entry, None, figures=figures))
+        measured.append(MeasuredTrial(entry, None, figures=figures, foreign=float(share) if near else None))
     return measured
 
 
-def overall(of: Experiment, effect: float, random: Random) -> tuple[str, Effect | None]:
+def overall(of: Experiment, effect: float, random: Random, near: str = "") -> tuple[str, Effect | None]:
     """The verdict of one run, and its effect."""
-    (comparison,) = compare_all(simulate(of, effect, random), of, [])
+    (comparison,) = compare_all(simulate(of, effect, random, near), of, [])
     return comparison.judged.verdict.value, comparison.judged.assessment.overall
 
 
@@ -59,16 +64,23 @@ def promises() -> list[row.Promise]:
     return [row.Promise(_false, cost=2), row.Promise(_found, cost=2)]
 
 
-def _results(effect: float, count: int, seed: int) -> list[tuple[str, Effect | None]]:
+def _results(effect: float, count: int, seed: int, near: str = "") -> list[tuple[str, Effect | None]]:
     of, random = of_blocks(8, effect), np.random.default_rng(seed)
-    return [overall(of, effect, random) for _ in range(count)]
+    return [overall(of, effect, random, near) for _ in range(count)]
 
 
 def _false(sample: row.Sample) -> list[row.Row]:
-    words = [word for word, _ in _results(0.0, sample.count, sample.seed(31))]
+    return [false_words("", sample, 31)]
+
+
+def false_words(near: str, sample: row.Sample, seed: int) -> row.Row:
+    """The share of runs of two equal variants with a wrong verdict, next to the `neighbour` of this name."""
+    words = [word for word, _ in _results(0.0, sample.count, sample.seed(seed), near)]
     wrong = sum(word in ("faster", "slower") for word in words) / len(words)
-    text = "2 equal variants, capacity under a promise: any wrong verdict"
-    return [row.Row(text, len(words), wrong, 0.05)]
+    where = f", with {near}" if near else ""
+    return row.Row(
+        f"2 equal variants, capacity under a promise{where}: any wrong verdict", len(words), wrong, 0.05
+    )
 
 
 def _found(sample: row.Sample) -> list[row.Row]:

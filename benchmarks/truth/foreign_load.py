@@ -8,7 +8,7 @@ from functools import partial
 
 from dbdyno.experiment.model import Experiment
 
-from . import factors, neighbour, stopping
+from . import capacity, factors, neighbour, slices, stopping
 from .row import Promise, Row, Sample
 from .simulation import Result, World, experiment, repeat
 
@@ -31,6 +31,8 @@ def promises() -> list[Promise]:
             "b fails in 2 of 8 blocks", experiment(loads=3), World(neighbour=BURSTS, failures={"b": 2}), 32
         ),
         Promise(_stopped, cost=4),
+        Promise(_of_capacity, cost=2),
+        Promise(_in_slices, cost=2),
         _at_least(
             f"twelve times as fast with {EVEN}: verdict faster",
             World(neighbour=EVEN, effects={"b": [math.log(12.0)]}),
@@ -67,6 +69,16 @@ def _stopped(sample: Sample) -> list[Row]:
     wrong = stopping.wrong_at_any_look(of, world, sample.count, looks, seed=sample.seed(33))
     text = f"2 equal variants with {BURSTS}, judged up to 20 blocks whatever ends the run: any wrong verdict"
     return [Row(text, sample.count, wrong, 0.05)]
+
+
+def _of_capacity(sample: Sample) -> list[Row]:
+    return [capacity.false_words(BURSTS, sample, 35)]
+
+
+def _in_slices(sample: Sample) -> list[Row]:
+    results = slices.repeat(experiment(), 0.0, sample.count, sample.seed(36), has_bursts=True)
+    text = "2 equal variants in slices, with bursts in 15 % of the time: any wrong verdict"
+    return [Row(text, sample.count, _share(results, Result.is_false), 0.05)]
 
 
 def _at_least(text: str, world: World, holds: Callable[[Result], bool], limit: float) -> Promise:
