@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from dbdyno.reading import headings
 from dbdyno.reading.document import Document
@@ -101,6 +102,8 @@ def _rows(document: Document, start: int) -> tuple[list[_Row], int]:
     return rows, last
 
 
+# A line is looked at as a heading and as the row after one.
+@lru_cache(maxsize=1024)
 def _cells(text: str) -> tuple[str, ...]:
     """The cells of a line: between bars, or separated by tabs or several spaces; words, if all are numbers or
     known headings.
@@ -173,6 +176,7 @@ def _named_columns(text: str, number: int) -> tuple[str, ...]:
     return names if len(names) == number and headings.is_load(names[0]) else ()
 
 
+@lru_cache(maxsize=1024)
 def _stands_alone(word: str) -> bool:
     return _NUMBER.fullmatch(word) is not None or headings.is_load(word) or bool(headings.figure(word))
 
