@@ -18,7 +18,9 @@ from tests.conftest import variant
 from dbdyno.cli.clean import clean
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload
 from dbdyno.servers import open_server
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Server, ServerProblem
+from dbdyno.servers.snapshots import empty
 from dbdyno.servers.snapshots.cache import SNAPSHOTS_MAX, Snapshots
 from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.workspace import Workspace
@@ -195,3 +197,34 @@ def test_too_little_space_is_told_before_loading(place: Workspace) -> None:
     with pytest.raises(Exception, match=r"no space left for a snapshot of 100,000,000,000 rows") as caught:
         Snapshots(place).obtain(huge, workload, huge.variants[0], Loader())
     assert getattr(caught.value, "exit_code", None) == 4
+
+
+def installed(place: Workspace, name: str, **variables: str) -> None:
+    """Start a server without loaded data, and stop it."""
+    with closing(open_server(variant(name, variables=variables), place, None)) as server:
+        server.restore()
+        server.start()
+        assert server.query("SELECT 1")
+
+
+def test_an_empty_data_directory_is_installed_once_for_each_file_format(
+    place: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys: list[str] = []
+    install = LocalServer._install
+
+    def counted(server: LocalServer, command: Any) -> None:
+        keys.append(server.variant)
+        install(server, command)
+
+    monkeypatch.setattr(LocalServer, "_install", counted)
+    installed(place, "first")
+    installed(place, "second", innodb_flush_log_at_trx_commit="2")
+    assert keys == ["first"]
+    installed(place, "third", innodb_page_size="8k")
+    assert keys == ["first", "third"]
+    for folder in place.empty.glob("*/data"):
+        (folder / "aria_log_control").write_bytes(b"changed")
+    installed(place, "fourth")
+    assert keys == ["first", "third", "fourth"]
+    assert (empty.remove_unused(place, 1), len(list(place.empty.glob("*/data")))) == (1, 1)

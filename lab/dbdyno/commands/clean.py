@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dbdyno.experiment.durations import format_duration
 from dbdyno.problem import Problem
+from dbdyno.servers.snapshots import empty
 from dbdyno.servers.snapshots.cleaning import CachedSnapshot, cached_snapshots, remove_unused
 from dbdyno.servers.workspace import Workspace
 
@@ -23,6 +24,7 @@ def clean(results: Path, keep: int | None) -> None:
     with closing(Workspace.open(results, removes=keep is not None)) as workspace:
         if keep is not None:
             removed = remove_unused(workspace.snapshots, keep)
+            empty.remove_unused(workspace, keep)
             for one in removed:
                 print(f"removed {_line(one)}")
             print(f"{_size(removed)} removed from {workspace.snapshots}", file=sys.stderr)

@@ -5,6 +5,7 @@
     <base>/servers/<variant>/         data, temporary files and log of one server, until it is closed
     <base>/servers/slot-<n>/          one slot, which the servers of a comparison use in rotation
     <base>/snapshots/<key>/           loaded data directories, kept between runs
+    <base>/empty/<key>/               data directories as installed, kept between runs
 
 A process locks each directory that it uses (flock). The kernel releases the lock when the process ends, so
 the next run recognises and removes the directories of a killed run, if they have the mark of dbdyno
@@ -172,6 +173,11 @@ class Workspace:
         """The cache of loaded data directories."""
         return self.base / "snapshots"
 
+    @property
+    def empty(self) -> Path:
+        """The data directories as installed."""
+        return self.base / "empty"
+
     def server_directory(self, name: str) -> Path:
         """A new private directory for one server. The same name gives the same path, unless that path is in
         use.
@@ -315,7 +321,7 @@ class Workspace:
 
     def unmarked(self) -> list[Path]:
         """What is in the folders of dbdyno and has no mark, so that dbdyno does not remove it."""
-        folders = (self.servers, self.snapshots)
+        folders = (self.servers, self.snapshots, self.empty)
         return [one for folder in folders for one in owned_folder.unmarked(folder, self.root)]
 
 
@@ -362,6 +368,6 @@ def _create_base(base: Path, user: ServerUser) -> None:
     base.chmod(mode)
     if not user.may_enter(base):
         raise PermissionError(errno.EACCES, f"the user {user.name}, under whom servers run, cannot enter it")
-    for name in ("servers", "snapshots"):
+    for name in ("servers", "snapshots", "empty"):
         owned_folder.require_folder(base / name)
         (base / name).chmod(mode)

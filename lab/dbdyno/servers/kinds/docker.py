@@ -87,6 +87,10 @@ class DockerServer(LocalServer):
     def _find(self, workspace: Workspace) -> Binaries:  # noqa: ARG002 — the image contains the programs.
         return _binaries(self._image, self._product)[0]
 
+    def _empty_key(self, programs: Sequence[str]) -> str | None:  # noqa: ARG002 — they are in the image.
+        """A container's installer runs again: its image may be another one under the same name."""
+        return None
+
     def _make_place(self, directory: Path, sockets: Path, port: int, admin_port: int) -> Place:
         socket = sockets / self._product.socket_name(port)
         if self._spec.network == "host":

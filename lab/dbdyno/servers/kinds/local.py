@@ -33,6 +33,7 @@ from dbdyno.servers.products.product import Binaries, ConfigOptions, Failure, Pl
 from dbdyno.servers.proxies.running import RunningProxy
 from dbdyno.servers.server import Address, Description, MachineProblem, ServerProblem
 from dbdyno.servers.snapshots.copying import METHOD, copy_tree
+from dbdyno.servers.snapshots.empty import copy_or_create, software_key
 from dbdyno.servers.snapshots.slots import PrivateServer, Slot
 from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.sources.installed import programs_folder
@@ -186,8 +187,26 @@ class LocalServer(PrivateServer):
 
     def _create_empty_data(self) -> None:
         """Create an empty data directory, with the options that determine the file format."""
-        self._make_directory(self._place.data)
         command = self._product.init_command(self._binaries, self._place, self._declared.init_options())
+        key = self._empty_key([*self._binaries.command(), *command])
+        if key is None:
+            self._install(command)
+            return
+        try:
+            copy_or_create(self._workspace, key, self._place.data, lambda: self._install(command))
+        except OSError as error:
+            raise MachineProblem(
+                f"an empty data directory of {self.variant!r} could not be copied: {error.strerror}",
+                "free some space or choose another results directory",
+                exit_code=4,
+            ) from error
+
+    def _empty_key(self, programs: Sequence[str]) -> str | None:
+        """The key of what the installer creates, from its command and the server's programs."""
+        return software_key([*programs, self._workspace.user.name], self._place.directory)
+
+    def _install(self, command: Sequence[str]) -> None:
+        self._make_directory(self._place.data)
         self._launch(command, installs=True)
         assert self._process is not None, "just launched"
         try:
