@@ -187,7 +187,7 @@ def test_data_in_memory_are_a_warning() -> None:
     with closing(Workspace.open(shared_memory / f"dbdyno-test-{os.getpid()}")) as workspace:
         assert "the data are in memory" in workspace.warnings[0]
         assert workspace.filesystem == "tmpfs"
-        for name in ("servers", "snapshots", ""):
+        for name in ("servers", "snapshots", "empty", ""):
             (workspace.base / name).rmdir()
     (shared_memory / f"dbdyno-test-{os.getpid()}").rmdir()
 
