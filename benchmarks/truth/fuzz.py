@@ -32,7 +32,6 @@ from unittest import mock
 
 from jsonschema import Draft202012Validator
 
-from dbdyno import judge
 from dbdyno.commands.comparison_output import show
 from dbdyno.experiment.metrics import HIGHER_IS_BETTER
 from dbdyno.judge import evidence, stopping
@@ -48,6 +47,7 @@ from dbdyno.store import EXPLAINED, MEASURED, VERDICT
 from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.verdict import VerdictFile
+from dbdyno.verdict import judge
 
 from .fuzz_cases import Case, draw
 
@@ -88,7 +88,7 @@ def _faults(case: Case) -> Iterator[str]:
     run = case.run
     if case.experiment.design.stop is not None:
         _look(case)
-    judge.judge(run)
+    judge(run)
     for name, document in FILES.items():
         text = (run.path / name).read_text(encoding="utf-8")
         value = json.loads(text, parse_constant=_refuse)

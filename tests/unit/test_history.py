@@ -26,7 +26,6 @@ from dbdyno.experiment.model import Experiment, ServerSpec
 from dbdyno.experiment.reading import read, read_bytes
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.finding import Finding
-from dbdyno.judge import judge
 from dbdyno.judge.history import (
     CONFIRMING_RUNS,
     LEVEL,
@@ -46,6 +45,7 @@ from dbdyno.stats.difference import mean_of_runs
 from dbdyno.store import Run
 from dbdyno.store.history import HistoryChange, HistoryPoint, HistorySeries
 from dbdyno.store.run import run_order
+from dbdyno.verdict import judge
 
 NIGHT = Making(blocks=1, connections=(10,), names=("reference", "nightly"), duration_s=1.0, warmup_s=0.0)
 STEP = [0.0] * 12 + [-0.1] * 4

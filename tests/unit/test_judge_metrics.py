@@ -20,11 +20,11 @@ from dbdyno.experiment.model import Experiment, ServerSpec
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.judge.comparison import Comparison
 from dbdyno.judge.decision import compare_all, compare_further
-from dbdyno.judge.few_beyond import few_beyond
 from dbdyno.judge.figures import figures
 from dbdyno.judge.second_lines import second_lines
 from dbdyno.judge.sentence import metric_sentence, sentence
 from dbdyno.judge.window import windows
+from dbdyno.rules.design import few_beyond
 from dbdyno.stats.histogram import merge
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store.measured import MeasuredTrial

@@ -17,7 +17,7 @@ from tests.unit.stored_run import Arms, Making, judged, make, store, verdict_of
 from dbdyno.experiment.model import Experiment, Factor, Stop
 from dbdyno.experiment.schedule import Trial, top_up
 from dbdyno.finding import Finding
-from dbdyno.judge import decision, evidence, factorial, judge
+from dbdyno.judge import decision, evidence, factorial
 from dbdyno.judge.decision import compare_all
 from dbdyno.judge.effects import judge_family
 from dbdyno.judge.sentence import sentence
@@ -26,6 +26,7 @@ from dbdyno.judge.wording import duration
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store.endings import Ending, add_ending
 from dbdyno.store.measured import MeasuredTrial, ScheduleEntry
+from dbdyno.verdict import judge
 
 FACTORS = (Factor(name="version", levels=("x", "y")), Factor(name="threads", levels=("s", "t")))
 

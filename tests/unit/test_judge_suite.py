@@ -22,7 +22,6 @@ from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment, OltpWorkload, Stop
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.experiment.schedule import Trial, schedule
-from dbdyno.judge import judge
 from dbdyno.judge.comparison import comparison_entry
 from dbdyno.judge.decision import compare_all, share_of_verdicts
 from dbdyno.judge.gate import gate, sure
@@ -32,6 +31,7 @@ from dbdyno.stats.paired import joint_effects
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import VerdictFile
+from dbdyno.verdict import judge
 
 BLOCKS = 8
 

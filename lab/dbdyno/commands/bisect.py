@@ -18,7 +18,6 @@ from typing import NoReturn
 
 import typer
 
-from dbdyno import judge
 from dbdyno.binary import EngineProblem
 from dbdyno.commands import bisect_output, comparison_output
 from dbdyno.commands.bisect_versions import Ends, Versions, choose_versions
@@ -64,6 +63,7 @@ from dbdyno.servers.server import MachineProblem
 from dbdyno.store import Run, StoreProblem, files
 from dbdyno.store.bisection import BisectionRecord, StepRecord, new_record_path, newest_record
 from dbdyno.store.listing import list_runs
+from dbdyno.verdict import judge
 
 
 class _StepStopped(Problem):
@@ -248,12 +248,12 @@ class _Bisection:
         except Problem:
             if not run.discard_if_empty():
                 with contextlib.suppress(Problem):
-                    judge.judge(run)
+                    judge(run)
             raise
         finally:
             run.release()
         with files.store_errors(run.path):
-            judge.judge(run)
+            judge(run)
         if conclusion.stops:
             stop = conclusion.stops[0]
             if question.candidate is None or stop.subject != question.candidate:

@@ -21,7 +21,6 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from dbdyno import judge
 from dbdyno.commands import comparison_output
 from dbdyno.commands.choices import Output, Undecided
 from dbdyno.commands.console import SafeConsole, print_text
@@ -54,6 +53,7 @@ from dbdyno.store.endings import read_endings, time_shares
 from dbdyno.store.judgement import complete_judgement, has_ended, store_judgement
 from dbdyno.store.verdict import VerdictFile
 from dbdyno.store.workers import chosen_workers
+from dbdyno.verdict import judge
 
 
 @dataclass(frozen=True)
@@ -117,12 +117,12 @@ def conclude(run: Run, experiment: Experiment, output: Output) -> VerdictFile:
     """
     shown = run
     with files.store_errors(run.path):
-        verdict = judge.judge(run)
+        verdict = judge(run)
         if experiment.override != run.experiment().override:
             removed = dict.fromkeys(run.experiment().override)
             changes = Rejudging(override={**removed, **experiment.override})
             shown = judgement = store_judgement(run, changes, None)
-            verdict = judge.judge(judgement)
+            verdict = judge(judgement)
             complete_judgement(judgement)
     comparison_output.show(shown, experiment, output)
     if output.writes_report:

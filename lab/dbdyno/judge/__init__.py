@@ -1,5 +1,1 @@
-"""The judge: reads a stored run and writes verdict.json. It measures nothing and connects to no server."""
-
-from dbdyno.judge.verdict import judge
-
-__all__ = ["judge"]
+"""Decides the verdicts of a stored run. It measures nothing and connects to no server."""

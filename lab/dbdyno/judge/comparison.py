@@ -5,26 +5,35 @@ log ratios.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from dbdyno.experiment.differences import describe_differences
+from dbdyno.experiment.family import is_factorial
 from dbdyno.experiment.metrics import HIGHER_IS_BETTER, change_of_loss
+from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge.capacity import Capacities
-from dbdyno.judge.effects import Judged
+from dbdyno.judge.effects import Conditions, Judged
 from dbdyno.judge.foreign_load import shares_of_pairs, without_foreign_load
+from dbdyno.judge.order_effect import order_effect
 from dbdyno.judge.slices import block_ratio
 from dbdyno.judge.wording import finite
 from dbdyno.stats.paired import ALPHA, Bound, Effect, Ratios, effect, ratio_bounds
 from dbdyno.stats.signed_rank import percent
-from dbdyno.stats.verdict_rule import RESULTS, Verdict
+from dbdyno.stats.verdict_rule import RESULTS, Circumstances, Verdict
 from dbdyno.store import verdict
 from dbdyno.store.document import Metric, PointDict
 from dbdyno.store.measured import BlockEffects, ComparisonBlockEffects, MeasuredTrial, PointBlockEffects
 from dbdyno.store.verdict import OrderEffect
+from dbdyno.text import compose, join
+
+# Maximum number of failure reasons in a sentence.
+REASONS = 2
 
 
 @dataclass(frozen=True)
@@ -124,49 +133,267 @@ def pair(trials: Sequence[MeasuredTrial], at: PointDict, baseline: str, variant:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """One variant against the baseline on one workload, with its verdicts."""
+class Question:
+    """What is asked: one variant against the baseline on one workload, by one metric."""
 
     baseline: str
     variant: str
     workload: str
     scale: Scale
-    pairs: tuple[Pairs, ...]
-    judged: Judged
     # The two variants differ only in their names.
-    is_identical: bool = False
-    # What the variant has and the baseline has not, one short text each; and those that are not its server's.
-    differences: tuple[str, ...] = ()
-    differences_besides_server: tuple[str, ...] = ()
-    # The run is factorial: the sentences about factors have the verdicts, and this comparison has none.
-    is_factorial: bool = False
-    stops: tuple[Finding, ...] = ()
-    # The capacities under the promise of the experiment. The verdict is about them, not about single loads.
-    capacities: Capacities | None = None
-    # Number of blocks of this comparison in which all trials have run, and number of planned blocks.
-    blocks: tuple[int, int] = (0, 0)
-    # With `design.stop`, the number of blocks that the run may have.
-    blocks_at_most: int | None = None
-    # Variant -> a text with the number of trials in which its server failed, and the reasons.
-    failures: Mapping[str, str] = field(default_factory=dict)
-    # Noise floor over all loads, and at each load.
-    floor_percent: float | None = None
-    load_floors: tuple[float | None, ...] = ()
-    order: OrderEffect | None = None
-    # Variants that have no result at some load.
-    incomplete_variants: frozenset[str] = frozenset()
-    # Variants with results at some load whose metric is unknown there.
-    variants_without_metric: tuple[str, ...] = ()
+    is_identical: bool
+    # The change of the metric that the gate allows; None without a gate.
+    limit_percent: float | None
 
     @property
     def names(self) -> tuple[str, str, str]:
         """Baseline, variant and workload."""
         return self.baseline, self.variant, self.workload
 
+
+@dataclass(frozen=True)
+class Sample:
+    """The trials that answer a question, and what forbids an answer."""
+
+    question: Question
+    trials: Sequence[MeasuredTrial]
+    pairs: tuple[Pairs, ...]
+    # The capacities under the promise of the experiment. The verdict is about them, not about single loads.
+    capacities: Capacities | None
+    stops: tuple[Finding, ...]
+
+    @property
+    def is_identical(self) -> bool:
+        """Whether the two variants differ only in their names."""
+        return self.question.is_identical
+
+    def ratios(self) -> Sequence[Ratios]:
+        """The log ratios at each load; with a promise, those of the capacities."""
+        if self.capacities:
+            return [self.capacities.ratios()]
+        return [pairs.ratios(self.question.scale.metric) for pairs in self.pairs]
+
+    def conditions(self, floors: NoiseFloors | None = None) -> Conditions:
+        """All inputs of the verdict other than the effects."""
+        question = self.question
+        scale = question.scale
+        return Conditions(
+            higher_is_faster=scale.higher_is_faster,
+            circumstances=Circumstances(
+                is_stopped=bool(self.stops), is_unfinished=is_unfinished(self.trials)
+            ),
+            delta_percent=scale.delta_percent,
+            load_floors=floors.per_load(question) if floors else (),
+            floor_percent=floors.overall(question) if floors else None,
+            limit_percent=question.limit_percent,
+            group=f"{question.variant} {scale.metric}" if scale.tests > 1 else None,
+        )
+
+
+class NoiseFloors:
+    """Noise floors per workload and metric: the largest absolute end of an interval of identical variants."""
+
+    def __init__(self, identical: Iterable[tuple[Sample, Judged]]) -> None:
+        self._judged: dict[tuple[str, str], list[Judged]] = defaultdict(list)
+        for sample, judged in identical:
+            self._judged[self._key(sample.question)].append(judged)
+
+    @staticmethod
+    def _key(question: Question) -> tuple[str, str]:
+        return question.workload, question.scale.metric
+
+    def overall(self, question: Question) -> float | None:
+        """The noise floor over all loads; None without identical variants."""
+        return _largest([_floor(one.overall) for one in self._judged.get(self._key(question), ())])
+
+    def per_load(self, question: Question) -> tuple[float | None, ...]:
+        """The noise floor at each load."""
+        floors = [map(_floor, one.load_effects) for one in self._judged.get(self._key(question), ())]
+        return tuple(map(_largest, zip(*floors, strict=True)))
+
+
+def _floor(effect: Effect | None) -> float | None:
+    ends = effect.interval_percent if effect else None
+    return max(map(abs, ends)) if ends else None
+
+
+def _largest(floors: Sequence[float | None]) -> float | None:
+    return max((floor for floor in floors if floor is not None), default=None)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A question with its sample and verdicts."""
+
+    sample: Sample
+    judged: Judged
+    floors: NoiseFloors
+    experiment: Experiment
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Baseline, variant and workload."""
+        return self.sample.question.names
+
+    @property
+    def baseline(self) -> str:
+        """Name of the baseline."""
+        return self.sample.question.baseline
+
+    @property
+    def variant(self) -> str:
+        """Name of the variant."""
+        return self.sample.question.variant
+
+    @property
+    def workload(self) -> str:
+        """Title of the workload."""
+        return self.sample.question.workload
+
+    @property
+    def scale(self) -> Scale:
+        """The metric and the limits of the verdict."""
+        return self.sample.question.scale
+
+    @property
+    def is_identical(self) -> bool:
+        """Whether the two variants differ only in their names."""
+        return self.sample.is_identical
+
+    @property
+    def pairs(self) -> tuple[Pairs, ...]:
+        """The pairs of trials at each load."""
+        return self.sample.pairs
+
+    @property
+    def capacities(self) -> Capacities | None:
+        """The capacities, if the experiment has a promise."""
+        return self.sample.capacities
+
+    @property
+    def stops(self) -> tuple[Finding, ...]:
+        """The findings that forbid a verdict."""
+        return self.sample.stops
+
+    @property
+    def is_factorial(self) -> bool:
+        """Whether the run is factorial: the sentences about factors have the verdicts."""
+        return is_factorial(self.experiment) and not self.is_identical
+
     @property
     def verdict(self) -> Verdict | None:
         """The verdict; None if the factors have the verdicts."""
         return None if self.is_factorial and self.judged.verdict in RESULTS else self.judged.verdict
+
+    def differences(self, *, server: bool = True) -> tuple[str, ...]:
+        """What the variant has and the baseline has not, one short text each; with `server` false only those
+        that are not its server's.
+        """
+        variant = self.experiment.variant(self.variant)
+        return tuple(describe_differences(self.experiment, variant, server=server))
+
+    @property
+    def blocks(self) -> tuple[int, int]:
+        """Number of blocks of this comparison in which all trials have run, and number of planned blocks."""
+        return finished_and_planned(self.sample.trials, self.experiment)
+
+    @property
+    def blocks_at_most(self) -> int | None:
+        """With `design.stop`, the number of blocks that the run may have."""
+        return blocks_at_most(self.sample.trials, self.experiment)
+
+    @property
+    def failures(self) -> Mapping[str, str]:
+        """Variant -> a text with the number of trials in which its server failed, and the reasons."""
+        return dict(failures(self.sample.trials))
+
+    @property
+    def floor_percent(self) -> float | None:
+        """Noise floor over all loads."""
+        return None if self.is_identical else self.floors.overall(self.sample.question)
+
+    @property
+    def load_floors(self) -> tuple[float | None, ...]:
+        """Noise floor at each load; empty without one."""
+        return () if self.is_identical else self.floors.per_load(self.sample.question)
+
+    @property
+    def order(self) -> OrderEffect | None:
+        """The order effect. An unfinished run has no intervals, so that nobody stops a run after a lucky
+        block.
+        """
+        if is_unfinished(self.sample.trials):
+            return None
+        ratios = self.judged.assessment.overall_ratios
+        return order_effect(ratios, self.sample.trials, self.baseline, self.variant)
+
+    @property
+    def incomplete_variants(self) -> frozenset[str]:
+        """Variants that have no result at some load."""
+        return frozenset(
+            name
+            for name in (self.baseline, self.variant)
+            if any(pairs.at not in self._measured(name) for pairs in self.pairs)
+        )
+
+    @property
+    def variants_without_metric(self) -> tuple[str, ...]:
+        """Variants with results at some load whose metric is unknown there."""
+        metric = self.scale.metric
+        if self.capacities:
+            return ()
+        return tuple(
+            name
+            for name in (self.baseline, self.variant)
+            if any(at not in self._measured(name, metric) for at in self._measured(name))
+        )
+
+    def _measured(self, variant: str, metric: str | None = None) -> list[PointDict]:
+        """The loads of a variant's trials with a result, or with this metric."""
+        results = [trial for trial in self.sample.trials if trial.variant == variant and trial.is_result]
+        return [trial.at for trial in results if metric is None or trial.has(metric)]
+
+
+def is_unfinished(trials: Sequence[MeasuredTrial]) -> bool:
+    """Whether any planned trial has not run."""
+    return any(trial.failed_by == "not-run" for trial in trials)
+
+
+def finished_and_planned(trials: Sequence[MeasuredTrial], experiment: Experiment) -> tuple[int, int]:
+    """Number of blocks in which all of these trials have run, and number of blocks that should count.
+
+    With `design.stop` every finished block should count, and no other.
+    """
+    unfinished = {trial.block for trial in trials if trial.failed_by == "not-run"}
+    finished, planned = len({trial.block for trial in trials} - unfinished), experiment.design.blocks
+    if experiment.design.stop and finished:
+        return finished, finished
+    return min(planned, finished), planned
+
+
+def blocks_at_most(trials: Sequence[MeasuredTrial], experiment: Experiment) -> int | None:
+    """With `design.stop`, the number of blocks that the run may have."""
+    finished, _ = finished_and_planned(trials, experiment)
+    return max(finished, experiment.design.blocks) if experiment.design.stop else None
+
+
+def failures(trials: Sequence[MeasuredTrial]) -> Iterator[tuple[str, str]]:
+    """For each variant with failures of its server, a text with their number and reasons."""
+    for variant in dict.fromkeys(trial.variant for trial in trials):
+        of_variant = [trial for trial in trials if trial.variant == variant]
+        reasons = Counter(str(trial.failure) for trial in of_variant if trial.failed_by == "server")
+        if reasons:
+            listed = join("; ", (reason.rstrip(".") for reason, _ in reasons.most_common(REASONS)))
+            yield (
+                variant,
+                compose(
+                    "{sum} of {number} trials of {variant} failed ({listed})",
+                    sum=sum(reasons.values()),
+                    number=len(of_variant),
+                    variant=variant,
+                    listed=listed,
+                ),
+            )
 
 
 def comparison_entry(
@@ -183,7 +410,7 @@ def comparison_entry(
         variant=comparison.variant,
         workload=comparison.workload,
         identical=True if comparison.is_identical else None,
-        differs=list(comparison.differences) or None,
+        differs=list(comparison.differences()) or None,
         **dict(metric_entry(comparison, sentence, caveats)),
         capacity=comparison.capacities.entry() if comparison.capacities else None,
         highest_throughput=highest,

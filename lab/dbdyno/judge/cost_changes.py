@@ -24,12 +24,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, geometric_mean, median
 
-from dbdyno.experiment.differences import is_identical
 from dbdyno.experiment.model import Experiment
 from dbdyno.explain.costs import Cost, log_ratio
 from dbdyno.explain.formatting import amount, sentence
 from dbdyno.explain.measures import Measure
-from dbdyno.finding import Finding
 from dbdyno.judge.comparison import change
 from dbdyno.stats.family import costs_levels, is_within
 from dbdyno.stats.max_t import family_p_values
@@ -38,7 +36,6 @@ from dbdyno.stats.verdict_rule import BLOCKS_MIN
 from dbdyno.store.document import PointDict
 from dbdyno.store.explained import ComparisonChanges, Costs, ExplainedFile, MeasuredChange, Per, PointChanges
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.text import compose
 
 # A counter is tested if, at some load, the larger of its two counts in a block has at least this many steps,
 # in the median over the blocks. The rule treats both variants alike, so the sign-flip test stays exact.
@@ -331,28 +328,3 @@ def _costs(
                             if key in each and (measures[key].group == "resource" or key == "proxy_cpu_us")
                         },
                     )
-
-
-def unchanged(explanation: ExplainedFile, experiment: Experiment) -> Iterator[Finding]:
-    """P17: variants whose servers are declared differently although no metric changed significantly."""
-    first = experiment.variants[0]
-    for entry in explanation.comparisons:
-        variant, measures = experiment.variant(entry.variant), entry.measures
-        enough = bool(measures) and measures[0].blocks >= BLOCKS_MIN
-        differs = not is_identical(experiment, variant)
-        if differs and enough and not any(one.significant for one in measures):
-            yield Finding(
-                "P17",
-                "warn",
-                compose(
-                    "{name} and {name_2} are declared differently, but none of {number} metrics per "
-                    "transaction of {workload} changed significantly: the difference may not affect what "
-                    "this workload does",
-                    name=variant.name,
-                    name_2=first.name,
-                    number=len(measures),
-                    workload=entry.workload,
-                ),
-                {"workload": entry.workload, "measures": len(measures)},
-                variant.name,
-            )

@@ -5,19 +5,18 @@ The functions here are pure, so benchmarks/truth can call them with simulated tr
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dbdyno.experiment.differences import describe_differences, is_identical
+from dbdyno.experiment.differences import is_identical
 from dbdyno.experiment.family import allows_false_discoveries, error_shares, is_factorial
-from dbdyno.experiment.model import Experiment, Variant, Workload
+from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge.capacity import capacities
-from dbdyno.judge.comparison import Comparison, Scale, pair
+from dbdyno.judge.comparison import Comparison, NoiseFloors, Question, Sample, Scale, pair
 from dbdyno.judge.effects import (
     Assessment,
-    Conditions,
     Judged,
     Stopping,
     assess,
@@ -26,18 +25,14 @@ from dbdyno.judge.effects import (
     judge_identical,
     overall_looks,
 )
-from dbdyno.judge.order_effect import order_effect
 from dbdyno.stats.family import blocks_for_verdict, verdicts_share
-from dbdyno.stats.paired import ALPHA, Effect, Ratios
+from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.repeated import Looks
-from dbdyno.stats.verdict_rule import Circumstances, Verdict
+from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.text import compose, join
 
 # Codes of the checks whose warnings [override] may override. It may override the stops of every check.
 OVERRIDABLE_WARNINGS = frozenset({"D06"})
-# Maximum number of failure reasons in a sentence.
-REASONS = 2
 
 
 def scale(experiment: Experiment) -> Scale:
@@ -134,54 +129,88 @@ def _compare(
     scales: Sequence[Scale],
 ) -> list[Comparison]:
     """The comparisons by some metrics, whose verdicts are one family; the metrics vary fastest."""
-    pending = [
-        _Pending((trials, experiment, findings), variant, workload, one)
-        for variant in experiment.variants[1:]
-        for workload in experiment.workloads
-        for one in scales
-    ]
-    identical = [one for one in pending if one.is_identical]
-    family = [one for one in pending if not one.is_identical]
-    if allows_false_discoveries(experiment):
-        for one in identical:
-            one.assessment = assess(one.ratios(), ALPHA)
-    else:
-        _assess(pending, experiment)
-    if is_factorial(experiment):
-        # The sentences about factors have the verdicts, so comparisons get none, like those of identical
-        # variants.
-        identical, family = pending, []
-    judged = {id(one): judge_identical(one.assessment, one.conditions()) for one in identical}
-    floors = _NoiseFloors(identical, judged) if not is_factorial(experiment) else _NoiseFloors((), {})
+    samples = [_sample(question, trials, experiment, findings) for question in _questions(experiment, scales)]
     share = share_of_verdicts(experiment, scales[0].metric)
+    assessments = _assess(samples, experiment)
+    # Identical variants never get a direction; in a factorial run the sentences about factors have the
+    # verdicts, so comparisons get none either.
+    is_judged = [not (one.is_identical or is_factorial(experiment)) for one in samples]
+    without = {
+        place: judge_identical(assessments[place], one.conditions())
+        for place, one in enumerate(samples)
+        if not is_judged[place]
+    }
+    floors = NoiseFloors(
+        [(samples[place], judged) for place, judged in without.items() if not is_factorial(experiment)]
+    )
+    places = list(itertools.compress(range(len(samples)), is_judged))
+    family = [samples[place] for place in places]
     if allows_false_discoveries(experiment):
         results = _judge_for_discoveries(family, floors, share)
     else:
-        results = judge_family([(one.assessment, one.conditions(floors)) for one in family], share * ALPHA)
-    judged |= {id(one): result for one, result in zip(family, results, strict=True)}
-    return [one.comparison(judged[id(one)], floors) for one in pending]
+        members = [(assessments[place], samples[place].conditions(floors)) for place in places]
+        results = judge_family(members, share * ALPHA)
+    judged = without | dict(zip(places, results, strict=True))
+    return [Comparison(one, judged[place], floors, experiment) for place, one in enumerate(samples)]
 
 
-def _assess(pending: Sequence[_Pending], experiment: Experiment) -> None:
-    """Compute the effects of all comparisons; those of one variant by one metric together."""
-    groups: dict[tuple[str, str], list[_Pending]] = {}
-    for one in pending:
-        groups.setdefault((one.variant.name, one.scale.metric), []).append(one)
-    for group in groups.values():
-        first = group[0]
-        is_alone = first.is_identical or is_factorial(experiment)
-        assessments = assess_jointly(
-            [one.ratios() for one in group],
-            ALPHA if is_alone else first.scale.alpha,
-            stopping(experiment, 1 if is_alone else first.scale.family),
-            1.0 if is_alone else share_of_verdicts(experiment, first.scale.metric),
-            has_zone=first.scale.delta_percent is not None,
+def _questions(experiment: Experiment, scales: Sequence[Scale]) -> Iterator[Question]:
+    """Each variant against the baseline on each workload, by each metric."""
+    allowed = experiment.design.max_loss_percent
+    for variant, workload, one in itertools.product(experiment.variants[1:], experiment.workloads, scales):
+        is_gated = allowed is not None and one.metric == experiment.metrics[0]
+        yield Question(
+            baseline=experiment.variants[0].name,
+            variant=variant.name,
+            workload=workload.title,
+            scale=one,
+            is_identical=is_identical(experiment, variant),
+            limit_percent=one.limit_percent(allowed) if is_gated and allowed is not None else None,
         )
-        for one, assessment in zip(group, assessments, strict=True):
-            one.assessment = assessment
 
 
-def _judge_for_discoveries(family: Sequence[_Pending], floors: _NoiseFloors, share: float) -> list[Judged]:
+def _sample(
+    question: Question,
+    trials: Sequence[MeasuredTrial],
+    experiment: Experiment,
+    findings: Sequence[Finding],
+) -> Sample:
+    """The trials that answer a question, and the findings that forbid an answer."""
+    baseline, variant = question.baseline, question.variant
+    of_both = [t for t in trials if t.workload == question.workload and t.variant in (baseline, variant)]
+    return Sample(
+        question,
+        of_both,
+        tuple(pair(of_both, point.as_dict(), baseline, variant) for point in experiment.load.points()),
+        capacities(of_both, experiment.load, baseline, variant),
+        tuple(stops(relevant_to(question.names, findings))),
+    )
+
+
+def _assess(samples: Sequence[Sample], experiment: Experiment) -> list[Assessment]:
+    """The effects of all comparisons; those of one variant by one metric have been assessed together."""
+    if allows_false_discoveries(experiment):
+        return [assess(one.ratios(), ALPHA) for one in samples]
+    groups: dict[tuple[str, str], list[int]] = {}
+    for place, one in enumerate(samples):
+        groups.setdefault((one.question.variant, one.question.scale.metric), []).append(place)
+    assessments: dict[int, Assessment] = {}
+    for places in groups.values():
+        first = samples[places[0]]
+        of_group = first.question.scale
+        is_alone = first.is_identical or is_factorial(experiment)
+        joint = assess_jointly(
+            [samples[place].ratios() for place in places],
+            ALPHA if is_alone else of_group.alpha,
+            stopping(experiment, 1 if is_alone else of_group.family),
+            1.0 if is_alone else share_of_verdicts(experiment, of_group.metric),
+            has_zone=of_group.delta_percent is not None,
+        )
+        assessments |= dict(zip(places, joint, strict=True))
+    return [assessments[place] for place in range(len(samples))]
+
+
+def _judge_for_discoveries(family: Sequence[Sample], floors: NoiseFloors, share: float) -> list[Judged]:
     """The verdicts of all comparisons, of which at most 5 % of those with a direction are expected to be
     wrong.
 
@@ -196,174 +225,12 @@ def _judge_for_discoveries(family: Sequence[_Pending], floors: _NoiseFloors, sha
     while True:
         results: list[Judged] = []
         for one in family:
-            one.assessment = assess(one.ratios(), one.scale.alpha * max(1, count), share=share)
-            results += judge_family([(one.assessment, one.conditions(floors))], share * one.assessment.alpha)
+            assessment = assess(one.ratios(), one.question.scale.alpha * max(1, count), share=share)
+            results += judge_family([(assessment, one.conditions(floors))], share * assessment.alpha)
         directions = sum(one.verdict in (Verdict.FASTER, Verdict.SLOWER) for one in results)
         if directions >= count:
             return results
         count = directions
-
-
-class _NoiseFloors:
-    """Noise floors per workload and metric: the largest absolute end of an interval of identical variants."""
-
-    def __init__(self, identical: Sequence[_Pending], judged: Mapping[int, Judged]) -> None:
-        self._judged: dict[tuple[str, str], list[Judged]] = {}
-        for one in identical:
-            self._judged.setdefault(one.floor_key, []).append(judged[id(one)])
-
-    def overall(self, key: tuple[str, str]) -> float | None:
-        return _largest([_floor(one.overall) for one in self._judged.get(key, ())])
-
-    def per_load(self, key: tuple[str, str]) -> tuple[float | None, ...]:
-        floors = [map(_floor, one.load_effects) for one in self._judged.get(key, ())]
-        return tuple(map(_largest, zip(*floors, strict=True)))
-
-
-def _floor(effect: Effect | None) -> float | None:
-    ends = effect.interval_percent if effect else None
-    return max(map(abs, ends)) if ends else None
-
-
-def _largest(floors: Sequence[float | None]) -> float | None:
-    return max((floor for floor in floors if floor is not None), default=None)
-
-
-class _Pending:
-    """A comparison before its verdict is known."""
-
-    def __init__(
-        self,
-        run: tuple[Sequence[MeasuredTrial], Experiment, Sequence[Finding]],
-        variant: Variant,
-        workload: Workload,
-        scale: Scale,
-    ) -> None:
-        trials, experiment, findings = run
-        self.experiment, self.variant, self.workload = experiment, variant, workload
-        self.names = (experiment.variants[0].name, variant.name, workload.title)
-        self.trials = [t for t in trials if t.workload == workload.title and t.variant in self.names[:2]]
-        self.is_identical = is_identical(experiment, variant)
-        self.differences = tuple(describe_differences(experiment, variant))
-        self.differences_besides_server = tuple(describe_differences(experiment, variant, server=False))
-        self.scale = scale
-        self.floor_key = workload.title, scale.metric
-        allowed = experiment.design.max_loss_percent
-        is_first = scale.metric == experiment.metrics[0]
-        self.limit_percent = scale.limit_percent(allowed) if is_first and allowed is not None else None
-        self.pairs = tuple(pair(self.trials, p.as_dict(), *self.names[:2]) for p in experiment.load.points())
-        self.capacities = capacities(self.trials, experiment.load, *self.names[:2])
-        # Computed by `_assess`, with those of the variant's other workloads.
-        self.assessment: Assessment
-        relevant = relevant_to(self.names, findings)
-        self.stops = stops(relevant)
-
-    def ratios(self) -> Sequence[Ratios]:
-        """The log ratios at each load; with a promise, those of the capacities."""
-        if self.capacities:
-            return [self.capacities.ratios()]
-        return [pairs.ratios(self.scale.metric) for pairs in self.pairs]
-
-    @property
-    def circumstances(self) -> Circumstances:
-        """What forbids a verdict."""
-        return Circumstances(is_stopped=bool(self.stops), is_unfinished=is_unfinished(self.trials))
-
-    def conditions(self, floors: _NoiseFloors | None = None) -> Conditions:
-        """All inputs of the verdict other than the effects."""
-        return Conditions(
-            higher_is_faster=self.scale.higher_is_faster,
-            circumstances=self.circumstances,
-            delta_percent=self.scale.delta_percent,
-            load_floors=floors.per_load(self.floor_key) if floors else (),
-            floor_percent=floors.overall(self.floor_key) if floors else None,
-            limit_percent=self.limit_percent,
-            group=f"{self.variant.name} {self.scale.metric}" if self.scale.tests > 1 else None,
-        )
-
-    def comparison(self, judged: Judged, floors: _NoiseFloors) -> Comparison:
-        """The comparison with its verdict."""
-        baseline, variant, workload = self.names
-        return Comparison(
-            baseline=baseline,
-            variant=variant,
-            workload=workload,
-            scale=self.scale,
-            pairs=self.pairs,
-            judged=judged,
-            is_identical=self.is_identical,
-            differences=self.differences,
-            differences_besides_server=self.differences_besides_server,
-            is_factorial=is_factorial(self.experiment) and not self.is_identical,
-            stops=tuple(self.stops),
-            capacities=self.capacities,
-            blocks=finished_and_planned(self.trials, self.experiment),
-            blocks_at_most=blocks_at_most(self.trials, self.experiment),
-            failures=dict(failures(self.trials)),
-            floor_percent=None if self.is_identical else floors.overall(self.floor_key),
-            load_floors=() if self.is_identical else floors.per_load(self.floor_key),
-            # An unfinished run has no intervals, so that nobody stops a run after a lucky block.
-            order=None
-            if is_unfinished(self.trials)
-            else order_effect(self.assessment.overall_ratios, self.trials, baseline, variant),
-            incomplete_variants=frozenset(name for name in (baseline, variant) if self._lacks_load(name)),
-            variants_without_metric=()
-            if self.capacities
-            else tuple(name for name in (baseline, variant) if self._lacks_metric(name)),
-        )
-
-    def _lacks_metric(self, variant: str) -> bool:
-        """Whether a variant has results at some load, but the metric is unknown in all of them."""
-        results = [trial for trial in self.trials if trial.variant == variant and trial.is_result]
-        known = [trial.at for trial in results if trial.has(self.scale.metric)]
-        return any(trial.at not in known for trial in results)
-
-    def _lacks_load(self, variant: str) -> bool:
-        """Whether a variant has no result at some load."""
-        measured = [t.at for t in self.trials if t.variant == variant and t.is_result]
-        return any(pairs.at not in measured for pairs in self.pairs)
-
-
-def is_unfinished(trials: Sequence[MeasuredTrial]) -> bool:
-    """Whether any planned trial has not run."""
-    return any(trial.failed_by == "not-run" for trial in trials)
-
-
-def finished_and_planned(trials: Sequence[MeasuredTrial], experiment: Experiment) -> tuple[int, int]:
-    """Number of blocks in which all of these trials have run, and number of blocks that should count.
-
-    With `design.stop` every finished block should count, and no other.
-    """
-    unfinished = {trial.block for trial in trials if trial.failed_by == "not-run"}
-    finished, planned = len({trial.block for trial in trials} - unfinished), experiment.design.blocks
-    if experiment.design.stop and finished:
-        return finished, finished
-    return min(planned, finished), planned
-
-
-def blocks_at_most(trials: Sequence[MeasuredTrial], experiment: Experiment) -> int | None:
-    """With `design.stop`, the number of blocks that the run may have."""
-    finished, _ = finished_and_planned(trials, experiment)
-    return max(finished, experiment.design.blocks) if experiment.design.stop else None
-
-
-def failures(trials: Sequence[MeasuredTrial]) -> Iterator[tuple[str, str]]:
-    """For each variant with failures of its server, a text with their number and reasons."""
-    for variant in dict.fromkeys(trial.variant for trial in trials):
-        of_variant = [trial for trial in trials if trial.variant == variant]
-        reasons = Counter(str(trial.failure) for trial in of_variant if trial.failed_by == "server")
-        if reasons:
-            listed = join("; ", (reason.rstrip(".") for reason, _ in reasons.most_common(REASONS)))
-            yield (
-                variant,
-                compose(
-                    "{sum} of {number} trials of {variant} failed ({listed})",
-                    sum=sum(reasons.values()),
-                    number=len(of_variant),
-                    variant=variant,
-                    listed=listed,
-                ),
-            )
 
 
 def relevant_to(names: tuple[str, str, str], findings: Sequence[Finding]) -> list[Finding]:

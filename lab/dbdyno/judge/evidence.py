@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from statistics import median
+from typing import Any
 
 from dbdyno.experiment.metrics import CPU, percentile_of
 from dbdyno.experiment.model import Experiment
@@ -15,12 +16,10 @@ from dbdyno.judge import arithmetic, slices
 from dbdyno.judge.background import background_figures
 from dbdyno.judge.distribution import distribution, statements
 from dbdyno.judge.figures import INCOMPLETE, PERCENTILES, figures, interval_events
-from dbdyno.judge.fleet import Engines
 from dbdyno.judge.foreign_load import CODE as FOREIGN_CODE
 from dbdyno.judge.foreign_load import ForeignLoad, foreign_load
 from dbdyno.judge.gaps import ticks
-from dbdyno.judge.load_generator import generator_delays
-from dbdyno.judge.recording import Recording, failure, read
+from dbdyno.judge.recording import Recording, failure, generator_delays, read
 from dbdyno.judge.server_state import ServerState, read_state
 from dbdyno.judge.window import drift, windows
 from dbdyno.server_record import ForeignRecord
@@ -28,6 +27,9 @@ from dbdyno.store import Run, StoredTrial
 from dbdyno.store.measured import MeasuredTrial, Point, ScheduleEntry, Window
 from dbdyno.store.records import EngineWarning
 from dbdyno.text import compose, join
+
+# The facts of each engine of a trial, as in trial.json (`EngineFacts` in run/engine.py).
+Engines = Sequence[Mapping[str, Any]]
 
 
 @dataclass

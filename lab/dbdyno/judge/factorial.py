@@ -22,14 +22,16 @@ from dbdyno.experiment.family import contrasts, family_size
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge.caveats import caveats, with_caveats
-from dbdyno.judge.comparison import change as entry_change
-from dbdyno.judge.comparison import overall_p_value
-from dbdyno.judge.contrasts import AssessedContrast, cells_of, contrast_ratios
-from dbdyno.judge.decision import (
+from dbdyno.judge.comparison import (
     blocks_at_most,
     failures,
     finished_and_planned,
     is_unfinished,
+    overall_p_value,
+)
+from dbdyno.judge.comparison import change as entry_change
+from dbdyno.judge.contrasts import AssessedContrast, cells_of, contrast_ratios
+from dbdyno.judge.decision import (
     on_workload,
     scale,
     stopping,

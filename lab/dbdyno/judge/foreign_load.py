@@ -10,13 +10,12 @@ each workload by its own trials: in a suite of many tests almost every block con
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 from dbdyno.experiment.metrics import harm_max
-from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.repeats import (
     FOREIGN_LIMIT,
     describe_processes,
@@ -152,21 +151,6 @@ def shares_of_blocks(
         for block, by_variant in known.items()
         if baseline in by_variant and variant in by_variant
     }
-
-
-def unchecked(foreign: ForeignLoad, experiment: Experiment) -> Iterator[Finding]:
-    """A note if the foreign load of no trial is known, because dbdyno did not start the server."""
-    if not foreign.shares and not all(variant.server.is_private for variant in experiment.variants):
-        yield Finding(
-            CODE,
-            "note",
-            compose(
-                "foreign load was not checked: the processes of a server that dbdyno did not start are "
-                "unknown, so other processes may have disturbed the trials"
-            ),
-            {"what": "unchecked"},
-            fix=compose("Look at the machine's other processes while measuring"),
-        )
 
 
 def _unmeasured(counted: Collection[int], shares: Mapping[int, float]) -> Finding | None:

@@ -24,9 +24,9 @@ from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.judge.comparable import Side, differences, has_same_points
 from dbdyno.judge.decision import relevant_to
-from dbdyno.judge.unequal_load import has_unequal_load
 from dbdyno.judge.wording import decimals_for, signed
 from dbdyno.problem import Problem
+from dbdyno.rules.design import has_unequal_load
 from dbdyno.stats.change_points import ChangePoint, find_change_points
 from dbdyno.stats.difference import Estimate, mean_of_runs
 from dbdyno.stats.precision import factors, scatter

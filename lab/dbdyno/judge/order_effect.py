@@ -13,22 +13,13 @@ whether the finding is reported also depends on a t-test.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from dbdyno.experiment.metrics import metric_text
-from dbdyno.finding import Finding
-from dbdyno.judge.wording import interval, signed
 from dbdyno.stats.paired import ALPHA, Ratios
 from dbdyno.stats.rank_sum import Shift, shift, shift_p_value
 from dbdyno.stats.signed_rank import percent
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import OrderEffect
-from dbdyno.text import compose
-
-# Smaller order effects, in percent, are not reported. If a zone of equivalence is declared, the limit is half
-# of it.
-REPORTED_MIN_PERCENT = 1.0
 
 
 def order_effect(
@@ -68,45 +59,3 @@ def _halved(shifted: Shift) -> tuple[float, tuple[float, float]]:
     """Half of a shift of log ratios, in percent: estimate and interval."""
     estimate, low, high = (percent(value / 2.0) for value in (shifted.estimate, shifted.low, shifted.high))
     return estimate, (low, high)
-
-
-def order_findings(
-    order: OrderEffect | None,
-    names: tuple[str, str, str],
-    metric: str,
-    delta_percent: float | None,
-    averaged: Sequence[str] = (),
-) -> Iterator[Finding]:
-    """The finding R10 for one comparison, or for the mean of several; `names` are baseline, variant and
-    workload, or a text for the `averaged` workloads.
-    """
-    limit = REPORTED_MIN_PERCENT if delta_percent is None else delta_percent / 2.0
-    if order is None or not order.is_significant or math.fabs(order.effect_percent) <= limit:
-        return
-    baseline, variant, workload = names
-    yield Finding(
-        "R10",
-        "warn",
-        compose(
-            "the variant that runs later in a block has {effect_percent} % {metric_text} "
-            "({interval}) on {workload}: each trial affects the next one. The order is random, so "
-            "the interval of the verdict allows for it; without the order effect {variant} against "
-            "{baseline} is {crossover_percent} % ({interval_2})",
-            effect_percent=signed(order.effect_percent),
-            metric_text=metric_text(metric),
-            interval=interval(order.interval_percent),
-            workload=workload,
-            variant=variant,
-            baseline=baseline,
-            crossover_percent=signed(order.crossover_percent),
-            interval_2=interval(order.crossover_interval_percent),
-        ),
-        {
-            "workload": workload,
-            **({"workloads": [*averaged]} if averaged else {}),
-            "metric": metric_text(metric),
-            **order.model_dump(mode="json"),
-        },
-        variant,
-        fix=compose('To reduce it, use a longer warmup in [load], or state_per = "trial" in [design]'),
-    )

@@ -6,7 +6,8 @@ complete one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -139,3 +140,43 @@ def _reason(trial: StoredTrial) -> str | None:
     if isinstance(reason, Mapping):
         reason = reason.get("text")
     return str(reason) if reason else None
+
+
+# Limits of the load generator, `x-limit` in schema/events.schema.json: delay of its wake-ups; delay of
+# reading replies, as a share of the median latency.
+GENERATOR_LAG_US = 1000
+CLIENT_DELAY = 0.1
+
+
+def generator_delays(recording: Recording) -> Iterator[EngineWarning]:
+    """Warnings about delays of the load generator in the measuring phase of one trial."""
+    totals = recording.phases.get("measure")
+    if not totals or not (generator := totals.get("generator")):
+        # An older engine, which wrote these warnings itself.
+        return
+    fix = compose("Keep a CPU free for the load generator, or give it more workers or another machine")
+    if generator["lag_us_p99"] > GENERATOR_LAG_US:
+        late = compose(
+            "1 % of its wake-ups came more than {lag_us_p99:.1f} ms late",
+            lag_us_p99=generator["lag_us_p99"] / 1000.0,
+        )
+        yield {
+            "code": "generator-late",
+            "text": compose(
+                "{late} (limit {generator_lag_us:g} ms)",
+                late=late,
+                generator_lag_us=GENERATOR_LAG_US / 1000.0,
+            ),
+            "hint": fix,
+        }
+    delay, latency = generator["client_delay_us_p99"], totals["percentiles_us"]
+    limit_us = CLIENT_DELAY * latency["p50"]["value_us"] if latency else math.inf
+    if delay is not None and delay > limit_us:
+        text = compose(
+            "it read 1 % of them {delay:.2f} ms or more after they arrived; the limit is "
+            "{client_delay:.0f} % of the median latency, here {limit_us:.2f} ms",
+            delay=delay / 1000.0,
+            client_delay=CLIENT_DELAY * 100,
+            limit_us=limit_us / 1000.0,
+        )
+        yield {"code": "client-delay", "text": text, "hint": fix}

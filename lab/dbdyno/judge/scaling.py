@@ -15,7 +15,7 @@ which neither the law nor the intervals can represent: a variant with a failure 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -25,15 +25,12 @@ from numpy.typing import NDArray
 
 from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.experiment.model import Experiment
-from dbdyno.finding import Finding
-from dbdyno.judge.wording import connections_count
 from dbdyno.stats import usl
 from dbdyno.stats.joint import joint_intervals
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import hodges_lehmann, interval
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import HighestMedian, Scaling
-from dbdyno.text import compose, join, mark
 
 # Number of values along the law's curve, for the chart.
 CURVE_POINTS = 60
@@ -200,38 +197,3 @@ def _curve(law: usl.Law, low: float, high: float) -> list[tuple[float, float]]:
     """Connections and throughput along the law, at equal distances on a logarithmic axis."""
     steps = [low * (high / low) ** (step / (CURVE_POINTS - 1)) for step in range(CURVE_POINTS)]
     return [(n, law.throughput(n)) for n in steps]
-
-
-def peak_findings(entries: Sequence[Scaling]) -> Iterator[Finding]:
-    """R07: sweeps that do not reach the peak, so that the highest throughputs of variants cannot be
-    compared.
-    """
-    for side, text, direction in (
-        (
-            "above",
-            mark("throughput had not fallen at the highest load ({high}), so its peak is there or above"),
-            compose("Add higher values to connections in [load]"),
-        ),
-        (
-            "below",
-            mark("throughput already fell from the lowest load ({low}) on, so its peak is there or below"),
-            compose("Add lower values to connections in [load]"),
-        ),
-    ):
-        for workload in dict.fromkeys(entry.workload for entry in entries):
-            outside = [e for e in entries if e.workload == workload and e.knee == side]
-            if outside:
-                low, high = (connections_count(round(level)) for level in outside[0].levels)
-                names = join(", ", (entry.variant for entry in outside))
-                yield Finding(
-                    "R07",
-                    "note",
-                    compose(
-                        "{workload} on {names}: {text}",
-                        workload=workload,
-                        names=names,
-                        text=compose(text, low=low, high=high),
-                    ),
-                    {"workload": workload, "variants": [e.variant for e in outside], "knee": side},
-                    fix=direction,
-                )

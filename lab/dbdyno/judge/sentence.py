@@ -72,7 +72,7 @@ def metric_sentence(comparison: Comparison) -> str:
 
 def _changes(comparison: Comparison) -> str:
     """What the variant changes in the workload, load, session and data: "; b: CREATE INDEX c ON t (c)"."""
-    texts = comparison.differences_besides_server
+    texts = comparison.differences(server=False)
     if not texts or comparison.judged.verdict == Verdict.NOT_COMPARABLE:
         return ""
     return compose("; {variant}: {listed}", variant=comparison.variant, listed=join_some(texts, CHANGES_MAX))

@@ -7,31 +7,27 @@ valid whenever the run ends, and for whatever reason.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 from dbdyno.experiment.family import is_factorial
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge import findings
-from dbdyno.judge.comparison import Comparison, comparison_entry
+from dbdyno.judge.comparison import Comparison, blocks_at_most, comparison_entry, finished_and_planned
 from dbdyno.judge.decision import (
-    blocks_at_most,
     compare_all,
-    finished_and_planned,
     scale,
     verdict_test,
     with_overrides,
 )
 from dbdyno.judge.effects import Judged
-from dbdyno.judge.evidence import Evidence, Known, gather, scheduled
+from dbdyno.judge.evidence import Known, gather, scheduled
 from dbdyno.judge.factorial import Contrasts, judge_contrasts, verdicts
 from dbdyno.judge.gate import is_forbidden, result, suite_result
 from dbdyno.judge.outlook import blocks_for
-from dbdyno.judge.reached_limit import reached_limit
-from dbdyno.judge.slice_rounds import few_rounds
 from dbdyno.judge.wording import is_unknown
+from dbdyno.rules import Records, find_all
 from dbdyno.stats.repeated import FIRST_LOOK, Looks
 from dbdyno.stats.verdict_rule import ANSWERS, Verdict
 from dbdyno.store import Run, verdict
@@ -87,30 +83,9 @@ def finished_trials(run: Run) -> tuple[list[MeasuredTrial], Experiment, list[Fin
     """
     experiment = scheduled(run)
     evidence = gather(run, experiment, _KNOWN.setdefault(run, Known()))
-    checked = run.findings()
-    relevant = [*checked, *_deciding_findings(checked, evidence, experiment)]
+    records = Records(run, experiment, evidence)
+    relevant = [*records.findings_of_run, *find_all(records, that_forbid=True)]
     return evidence.trials, experiment, with_overrides(relevant, experiment)
-
-
-def _deciding_findings(
-    checked: Sequence[Finding], evidence: Evidence, experiment: Experiment
-) -> Iterator[Finding]:
-    """The findings about records that can forbid a verdict; `checked` are those of the checks."""
-    yield from evidence.foreign.findings
-    yield from findings.arithmetic(evidence.contradictions, evidence.trials)
-    yield from few_rounds(evidence.trials, experiment)
-    yield from reached_limit(evidence.trials, experiment)
-    with_loaded_rows = findings.variants_with_loaded_rows(experiment, checked)
-    for workload in experiment.workloads:
-        by_variant = {
-            variant.name: [
-                one
-                for one in evidence.trials
-                if (one.variant, one.workload) == (variant.name, workload.title)
-            ]
-            for variant in experiment.variants
-        }
-        yield from findings.row_counts(by_variant, workload.title, with_loaded_rows)
 
 
 def progress(

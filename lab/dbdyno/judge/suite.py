@@ -15,9 +15,9 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.explain.measures import BY_KEY
 from dbdyno.finding import Finding
 from dbdyno.judge.caveats import caveats
-from dbdyno.judge.comparison import Comparison, change
+from dbdyno.judge.comparison import Comparison, change, failures
 from dbdyno.judge.cost_changes import TrialCosts, cost_ratios
-from dbdyno.judge.decision import failures, relevant_to, stopping
+from dbdyno.judge.decision import relevant_to, stopping
 from dbdyno.judge.wording import change as change_text
 from dbdyno.judge.wording import interval
 from dbdyno.stats.paired import ALPHA, Effect, joint_effects

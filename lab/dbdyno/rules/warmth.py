@@ -27,6 +27,7 @@ from dbdyno.change_text import is_ratio, times
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge.wording import join_words
+from dbdyno.rules.register import rule
 from dbdyno.stats.family import ADVISORY_ALPHA
 from dbdyno.stats.joint import JointInterval, joint_intervals
 from dbdyno.stats.signed_rank import blocks_needed, hodges_lehmann, percent
@@ -69,6 +70,46 @@ class Change:
     baseline: str = ""
 
 
+def _caveat_of_warm_state(finding: Finding) -> str:
+    evidence = finding.evidence
+    # The second name is that of runs before the end of November 2026.
+    if evidence["what"] in ("warmup-trial", "rehearsal"):
+        return compose(
+            "{variant} had not settled after {length_s:g} s",
+            variant=evidence["variant"],
+            length_s=evidence["length_s"],
+        )
+    if evidence["what"] in ("no-warmup-trial", "no-rehearsal"):
+        return compose(
+            "the warm-up trial of {variant} failed, so its warm state is not checked",
+            variant=evidence["variant"],
+        )
+    percent = evidence["change_percent"]
+    change = (
+        compose("rose by {percent:.1f} %", percent=percent)
+        if percent > 0
+        else compose("fell by {percent:.1f} %", percent=-percent)
+    )
+    more = (
+        compose(" more than that of {baseline}", baseline=evidence["baseline"])
+        if "baseline" in evidence
+        else ""
+    )
+    when = (
+        compose("during the measurement")
+        if evidence["what"] == "within"
+        else compose("from the warm-up to the measurement")
+    )
+    return compose(
+        "throughput of {variant} still {change}{more} {when}",
+        variant=evidence["variant"],
+        change=change,
+        more=more,
+        when=when,
+    )
+
+
+@rule("R01", caveat=_caveat_of_warm_state)
 def warm_state(
     trials: Sequence[MeasuredTrial], experiment: Experiment, *, has_warmup_trials: bool
 ) -> list[Finding]:

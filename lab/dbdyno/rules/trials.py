@@ -2,28 +2,30 @@
 result.
 
 One finding covers all affected trials of a variant.
+
+R15: blocks that were measured partly before and partly after a run was resumed.
+
+R16: files of the run were changed after they were measured.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding, Level
 from dbdyno.judge.figures import OUTAGE_CLASSES, figures_of, merge_classes
 from dbdyno.judge.wording import (
-    change,
     connections_count,
-    finite,
-    interval,
     join_words,
     trials_count,
 )
-from dbdyno.stats.family import ADVISORY_ALPHA, is_within
-from dbdyno.stats.paired import Effect
+from dbdyno.rules.register import rule
+from dbdyno.store.endings import Resumption
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.text import compose, join
+from dbdyno.text import compose, compose_count, join, mark
 
 # D03 is a warning above ERRORS_PER_1000 errors per 1,000 transactions. It is one too if a variant has more
 # than ERRORS_RATIO times the errors of another one, and more than ERRORS_NOTEWORTHY.
@@ -41,17 +43,32 @@ CONFLICT_SHARE = 1e-5
 ByVariant = Mapping[str, Sequence[MeasuredTrial]]
 
 
-def completeness(
-    trials: Sequence[MeasuredTrial], blocks: int, contradictory: Collection[int] = ()
-) -> Iterator[Finding]:
-    """R04: planned trials without a result. If a variant has no result in any block of a load, that is a
-    stop.
+def _caveat_of_completeness(finding: Finding) -> str:
+    evidence = finding.evidence
+    if "left_out" in evidence:
+        return compose("{count} left out", count=trials_count(evidence["left_out"]))
+    if "in_repeated" in evidence:
+        number = trials_count(evidence["in_repeated"])
+        return compose(
+            "{number} of {subject} failed in a block that was repeated",
+            number=number,
+            subject=finding.subject,
+        )
+    # The sentence itself has the server failures and the missing trials, and it does not depend on counters.
+    return ""
 
-    `contradictory` contains the indices of trials that R03 reports.
+
+@rule("R04", caveat=_caveat_of_completeness)
+def completeness(
+    trials: Sequence[MeasuredTrial], planned_blocks: int, contradictions: Collection[int]
+) -> Iterator[Finding]:
+    """Planned trials without a result. If a variant has no result in any block of a load, that is a stop.
+
+    `contradictions` contains the indices of trials that R03 reports.
     """
     yield from _server_failures(trials)
     without = [trial for trial in trials if trial.failed_by == "harness"]
-    left_out = [trial for trial in without if trial.index not in contradictory]
+    left_out = [trial for trial in without if trial.index not in contradictions]
     if left_out:
         reasons = Counter(str(trial.failure) for trial in left_out)
         yield Finding(
@@ -84,7 +101,7 @@ def completeness(
             {"not_run": not_run},
             fix=compose("Repeat the command with --resume to run them"),
         )
-    yield from _points_without_result(without, blocks)
+    yield from _points_without_result(without, planned_blocks)
 
 
 def _points_without_result(without: Sequence[MeasuredTrial], blocks: int) -> Iterator[Finding]:
@@ -153,10 +170,11 @@ def _most_common(reasons: Counter[str]) -> str:
     )
 
 
+@rule("R04")
 def repeated_attempts(
     attempts: Mapping[int, Sequence[str]], trials: Sequence[MeasuredTrial]
 ) -> Iterator[Finding]:
-    """R04: trials that ran again after an attempt without a result.
+    """Trials that ran again after an attempt without a result.
 
     `attempts` maps the index of a trial to the reasons of its earlier attempts.
     """
@@ -176,47 +194,13 @@ def repeated_attempts(
         )
 
 
-def identical_variants(effect: Effect | None, names: tuple[str, str, str], level: float) -> Iterator[Finding]:
-    """R05: two identical variants that differ significantly; `names` are baseline, variant, workload.
-    `level` is the share of the comparison in the error rate of all identical variants.
+@rule("R04")
+def failures_in_repeated_blocks(replaced_failures: Sequence[tuple[str, str]]) -> Iterator[Finding]:
+    """Trials that failed because of their server, in blocks that were repeated because of foreign load: a
+    variant and a reason for each of them.
     """
-    if effect is None or not effect.is_significant or effect.interval_percent is None:
-        return
-    if not is_within(effect.p_value, level):
-        return
-    baseline, variant, workload = names
-    low, high = effect.interval_percent
-    yield Finding(
-        "R05",
-        "warn",
-        compose(
-            "{baseline} and {variant} are identical, but differ by {change} ({interval}) on "
-            "{workload}: either something else differs (position on disk, order, other processes), "
-            "or this is one of the {alpha:g} % of experiments in which such a difference occurs by chance",
-            alpha=100.0 * ADVISORY_ALPHA,
-            baseline=baseline,
-            variant=variant,
-            change=change(effect),
-            interval=interval((low, high)),
-            workload=workload,
-        ),
-        {
-            "workload": workload,
-            "effect_percent": finite(effect.effect_percent),
-            "interval_percent": [finite(low), finite(high)],
-        },
-        variant,
-        fix=compose("Repeat the experiment"),
-    )
-
-
-def failures_in_repeated_blocks(failures: Sequence[tuple[str, str]]) -> Iterator[Finding]:
-    """R04: trials that failed because of their server, in blocks that were repeated because of foreign load.
-
-    `failures` contains a variant and a reason for each of them.
-    """
-    for variant in dict.fromkeys(variant for variant, _ in failures):
-        reasons = Counter(reason for name, reason in failures if name == variant)
+    for variant in dict.fromkeys(variant for variant, _ in replaced_failures):
+        reasons = Counter(reason for name, reason in replaced_failures if name == variant)
         number = sum(reasons.values())
         yield Finding(
             "R04",
@@ -233,8 +217,9 @@ def failures_in_repeated_blocks(failures: Sequence[tuple[str, str]]) -> Iterator
         )
 
 
+@rule("R04")
 def counters(unread: Mapping[int, str], trials: Sequence[MeasuredTrial]) -> Iterator[Finding]:
-    """R04: trials with a result whose server's counters could not be read before and after the measurement.
+    """Trials with a result whose server's counters could not be read before and after the measurement.
 
     `unread` maps the index of a trial to the reason.
     """
@@ -258,10 +243,21 @@ def counters(unread: Mapping[int, str], trials: Sequence[MeasuredTrial]) -> Iter
         )
 
 
+def _caveat_of_arithmetic(finding: Finding) -> str:
+    number = len(finding.evidence["trials"])
+    return compose_count(
+        number,
+        "{number} contradictory trial of {variant} left out",
+        "{number} contradictory trials of {variant} left out",
+        variant=finding.subject,
+    )
+
+
+@rule("R03", may_forbid=True, caveat=_caveat_of_arithmetic)
 def arithmetic(
     contradictions: Mapping[int, Sequence[str]], trials: Sequence[MeasuredTrial]
 ) -> Iterator[Finding]:
-    """R03: trials whose numbers contradict each other; `contradictions` maps the index of a trial to texts.
+    """Trials whose numbers contradict each other; `contradictions` maps the index of a trial to texts.
 
     Such a trial is left out, with its block. Many of them are a stop.
     """
@@ -290,10 +286,16 @@ def arithmetic(
         )
 
 
-def errors(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
-    """D03: errors per 1,000 transactions of one workload, including those after which the transaction was
+@rule("D03", caveat=mark("errors were frequent or differ between the variants"))
+def errors(by_workload: Mapping[str, ByVariant]) -> Iterator[Finding]:
+    """Errors per 1,000 transactions of each workload, including those after which the transaction was
     retried.
     """
+    for workload, by_variant in by_workload.items():
+        yield from _errors(by_variant, workload)
+
+
+def _errors(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
     rates: dict[str, float] = {}
     codes: dict[str, dict[str, int]] = {}
     figures = {variant: [f for _, f in figures_of(trials)] for variant, trials in by_variant.items()}
@@ -326,8 +328,9 @@ def errors(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
     )
 
 
+@rule("D05", caveat=mark("connections were lost"))
 def lost_connections(by_variant: ByVariant) -> Iterator[Finding]:
-    """D05: connections that were lost and opened again, for example because the server crashed."""
+    """Connections that were lost and opened again, for example because the server crashed."""
     for variant, trials in by_variant.items():
         by_trial: dict[int, dict[str, int]] = {}
         outages: set[str] = set()
@@ -371,18 +374,25 @@ def lost_connections(by_variant: ByVariant) -> Iterator[Finding]:
         )
 
 
-def variants_with_loaded_rows(experiment: Experiment, found: Iterable[Finding]) -> frozenset[str]:
+@rule("D04", may_forbid=True, caveat=mark("row-count mismatches"))
+def row_counts(
+    by_workload: Mapping[str, ByVariant], experiment: Experiment, findings_of_run: Iterable[Finding]
+) -> Iterator[Finding]:
+    """Statements that returned or changed an unexpected number of rows."""
+    with_loaded_rows = _variants_with_loaded_rows(experiment, findings_of_run)
+    for workload, by_variant in by_workload.items():
+        yield from _row_counts(by_variant, workload, with_loaded_rows)
+
+
+def _variants_with_loaded_rows(experiment: Experiment, findings_of_run: Iterable[Finding]) -> frozenset[str]:
     """The variants whose tables had the loaded rows and ids after every group, by P02."""
     if any(workload.changes_row_count for workload in experiment.workloads):
         return frozenset()
-    others = {one.subject for one in found if one.code == "P02" and one.level == "stop"}
+    others = {each.subject for each in findings_of_run if each.code == "P02" and each.level == "stop"}
     return frozenset(variant.name for variant in experiment.variants) - others
 
 
-def row_counts(by_variant: ByVariant, workload: str, with_loaded_rows: Collection[str]) -> Iterator[Finding]:
-    """D04: statements that returned or changed an unexpected number of rows. `with_loaded_rows` are the
-    variants whose tables were read after every group, and had the loaded rows.
-    """
+def _row_counts(by_variant: ByVariant, workload: str, with_loaded_rows: Collection[str]) -> Iterator[Finding]:
     for variant, trials in by_variant.items():
         figures = [one for _, one in figures_of(trials)]
         mismatches = sum(one.row_count_mismatches for one in figures)
@@ -419,10 +429,19 @@ def row_counts(by_variant: ByVariant, workload: str, with_loaded_rows: Collectio
         )
 
 
-def overload(by_variant: ByVariant) -> Iterator[Finding]:
-    """R07: variants that did not start all scheduled transactions of an open loop, so latency is a
-    lower bound.
-    """
+def _caveat_of_overload(finding: Finding) -> str:
+    trials = len(set(finding.evidence.get("backlog", ())))
+    return compose(
+        "{subject} could not keep up in {count}", subject=finding.subject, count=trials_count(trials)
+    )
+
+
+@rule("R07", caveat=_caveat_of_overload)
+def overload(by_variant: ByVariant, experiment: Experiment) -> Iterator[Finding]:
+    """Variants that did not start all scheduled transactions of an open loop, so latency is a lower bound."""
+    if not experiment.load.rate or experiment.load.promise:
+        # Under a promise, rates that are too high are part of the design.
+        return
     for variant, trials in by_variant.items():
         behind = {index: one for index, one in figures_of(trials) if not one.keeps_up}
         if not behind:
@@ -467,3 +486,38 @@ def _with_classes(codes: Sequence[str], classes: Mapping[str, str]) -> str:
             for code in codes
         ),
     )
+
+
+@rule("R15")
+def resumptions(resumed: Sequence[Resumption]) -> Iterator[Finding]:
+    """A note for each time that a run was resumed."""
+    for one in resumed:
+        time = datetime.fromtimestamp(one.unix_us / 1e6, UTC)
+        text = compose(
+            "the run was resumed at {time} UTC, after {trials} trials",
+            time=f"{time:%Y-%m-%d %H:%M:%S}",
+            trials=one.trials,
+        )
+        if one.blocks:
+            numbers = join_words([str(block + 1) for block in one.blocks])
+            text += compose_count(
+                len(one.blocks),
+                "; block {numbers} began before that and ended after it, so its variants may have met "
+                "different conditions",
+                "; blocks {numbers} began before that and ended after it, so their variants may have met "
+                "different conditions",
+                numbers=numbers,
+            )
+        evidence = {"unix_us": one.unix_us, "trials": one.trials, "blocks": list(one.blocks)}
+        yield Finding("R15", "note", text, evidence)
+
+
+@rule("R16", caveat=mark("files were changed after they were measured"))
+def changed_files(changed_files: Sequence[str]) -> Iterator[Finding]:
+    """A warning that names the files."""
+    if changed_files:
+        text = compose(
+            "changed since it was measured: {listed}; the verdict is about the changed files",
+            listed=join(", ", changed_files),
+        )
+        yield Finding("R16", "warn", text, {"files": list(changed_files)})

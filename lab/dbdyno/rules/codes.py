@@ -1,0 +1,27 @@
+"""Writes codes.json from the registers of checks and rules: `python -m dbdyno.rules.codes`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import dbdyno
+from dbdyno.checks import ALL
+from dbdyno.codes import Caveat
+from dbdyno.rules import RULES
+
+
+def content() -> str:
+    """The text of codes.json: every code in order, with the short form of a check."""
+    known: dict[str, Caveat] = {code: None for each in RULES for code in each.codes}
+    # About the author's conclusion.
+    known["Q02"] = None
+    known |= {check.code: check.caveat for check in ALL}
+    return json.dumps(dict(sorted(known.items())), indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    path = Path(dbdyno.__file__).with_name("codes.json")
+    sys.stderr.write(f"{path}\n")
+    path.write_text(content(), encoding="utf-8")
