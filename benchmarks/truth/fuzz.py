@@ -33,9 +33,10 @@ from unittest import mock
 from jsonschema import Draft202012Validator
 
 from dbdyno.commands.comparison_output import show
+from dbdyno.decide import stopping
+from dbdyno.decide.gate import gate, require_gate
 from dbdyno.experiment.metrics import HIGHER_IS_BETTER
-from dbdyno.judge import evidence, stopping
-from dbdyno.judge.gate import gate, require_gate
+from dbdyno.measure import evidence
 from dbdyno.problem import Problem
 from dbdyno.report import tables
 from dbdyno.report.charts import all_charts

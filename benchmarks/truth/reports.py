@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dbdyno.decide.cost_changes import explain
+from dbdyno.decide.decision import compare_all
 from dbdyno.experiment.model import Experiment
 from dbdyno.explain.costs import Cost
 from dbdyno.explain.measures import RESOURCES, Measure
 from dbdyno.finding import Finding
-from dbdyno.judge.cost_changes import explain
-from dbdyno.judge.decision import compare_all
 from dbdyno.rules import design
 from dbdyno.rules.warmth import warm_state
 from dbdyno.stats.family import ADVISORY_ALPHA, COSTS_ALPHA

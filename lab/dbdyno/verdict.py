@@ -8,24 +8,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from dbdyno.decide import factorial, stopping
+from dbdyno.decide.comparison import Comparison, comparison_blocks, comparison_entry, metric_entry
+from dbdyno.decide.decision import compare_all, compare_further, further_scales, relevant_to, with_overrides
+from dbdyno.decide.gate import gate, sure
+from dbdyno.decide.highest import highest_throughput
+from dbdyno.decide.second_lines import second_lines
+from dbdyno.decide.suite import suites
 from dbdyno.experiment.differences import is_identical
 from dbdyno.experiment.family import allows_false_discoveries, family_size, is_factorial
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge import conclusion, factorial, stopping
-from dbdyno.judge.afterwards import mark_chosen
-from dbdyno.judge.caveats import caveats
-from dbdyno.judge.comparison import Comparison, comparison_blocks, comparison_entry, metric_entry
-from dbdyno.judge.decision import compare_all, compare_further, further_scales, relevant_to, with_overrides
-from dbdyno.judge.evidence import gather, scheduled
-from dbdyno.judge.gate import gate, sure
-from dbdyno.judge.highest import highest_throughput
-from dbdyno.judge.second_lines import second_lines
-from dbdyno.judge.sentence import metric_sentence, sentence
-from dbdyno.judge.suite import suites
-from dbdyno.judge.wording import join_words
-from dbdyno.rules import Decided, Records, find_all
+from dbdyno.measure.evidence import gather, scheduled
+from dbdyno.rules import Decided, Records, conclusion, find_all
+from dbdyno.say.afterwards import mark_chosen
+from dbdyno.say.caveats import caveats
+from dbdyno.say.sentence import metric_sentence, sentence
+from dbdyno.say.wording import join_words
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.verdict_rule import ANSWERS
 from dbdyno.store import EXPLAINED, MEASURED, VERDICT, Run

@@ -11,7 +11,7 @@ from benchmarks.truth import fuzz
 from benchmarks.truth.fuzz_cases import draw
 from tests.unit.simulated_trials import experiment, measured
 
-from dbdyno.judge.decision import compare_all
+from dbdyno.decide.decision import compare_all
 from dbdyno.rules.design import below_resolution
 from dbdyno.stats.repeated import Looks
 from dbdyno.stats.repeated_joint import repeated_joint_intervals

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.simulated_trials import experiment, measured
 
 from dbdyno.finding import Finding
-from dbdyno.judge.server_state import ServerState, read_state
+from dbdyno.measure.server_state import ServerState, read_state
 from dbdyno.rules.generator import client_ceiling
 from dbdyno.rules.host import round_trips
 from dbdyno.server_record import RoundTripsRecord

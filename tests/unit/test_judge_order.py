@@ -13,10 +13,10 @@ from benchmarks.truth import simulation
 from tests.unit.simulated_trials import experiment, measured
 from tests.unit.stored_run import Making, Speed, judged
 
+from dbdyno.decide.decision import compare_all
+from dbdyno.decide.order_effect import order_effect
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.experiment.stop import Stop
-from dbdyno.judge.decision import compare_all
-from dbdyno.judge.order_effect import order_effect
 from dbdyno.rules.design import order_finding
 from dbdyno.stats.paired import Ratios
 from dbdyno.store.verdict import OrderEffect

@@ -12,9 +12,9 @@ from tests.unit.stored_run import SECOND, Arms, Making, Spoil, judged, make
 
 from dbdyno.experiment.model import OltpWorkload, Stop
 from dbdyno.experiment.schedule import Trial
-from dbdyno.judge import recording
-from dbdyno.judge.evidence import gather, scheduled
-from dbdyno.judge.figures import merge_classes
+from dbdyno.measure import recording
+from dbdyno.measure.evidence import gather, scheduled
+from dbdyno.measure.figures import merge_classes
 from dbdyno.rules import generator
 from dbdyno.store import files
 

@@ -14,9 +14,9 @@ from tests.unit.pages import undrawn
 from tests.unit.stored_run import Making, Speed, make, verdict_of
 
 from dbdyno import report
+from dbdyno.decide.scaling import scaling
 from dbdyno.experiment.model import Load
 from dbdyno.experiment.schedule import Trial
-from dbdyno.judge.scaling import scaling
 from dbdyno.rules.design import peaks
 from dbdyno.stats.usl import Law
 from dbdyno.store.verdict import Scaling

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from tests.unit.simulated_trials import experiment, measured
 
+from dbdyno.decide.decision import compare_all
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.explain.costs import Cost
 from dbdyno.explain.measures import Measure
 from dbdyno.finding import Finding
-from dbdyno.judge.decision import compare_all
-from dbdyno.judge.server_state import ServerState, read_state
+from dbdyno.measure.server_state import ServerState, read_state
 from dbdyno.rules.design import below_resolution
 from dbdyno.rules.host import machine
 from dbdyno.rules.server import cold_starts, debts, growth

@@ -11,8 +11,8 @@ from tests.unit.stored_run import Making, make
 from tests.unit.test_judge_golden import recorded
 
 from dbdyno import report
-from dbdyno.judge.gaps import SPANS_MAX, ticks
-from dbdyno.judge.recording import Recording
+from dbdyno.measure.figures import SPANS_MAX, ticks
+from dbdyno.measure.recording import Recording
 from dbdyno.report.model import gather
 from dbdyno.report.stall_chart import stall_charts
 from dbdyno.report.stalls import gap_text, has_stall

@@ -39,17 +39,6 @@ from dbdyno.experiment.bisection import (
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import ORDER_SEEDS
 from dbdyno.fleet.fleet_engine import open_engine
-from dbdyno.judge.bisection import (
-    Answer,
-    Question,
-    Step,
-    blocks_needed,
-    conclude,
-    decider,
-    level_of,
-    recall,
-)
-from dbdyno.judge.bisection import bisect as search
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.compare import compare as run_comparison
@@ -59,6 +48,17 @@ from dbdyno.run.failures import CannotRunProblem
 from dbdyno.run.pairing import choose_pairing
 from dbdyno.run.progress import BlockEnded, Listener, Progress
 from dbdyno.run.stopping import Limits
+from dbdyno.runs.bisection import (
+    Answer,
+    Question,
+    Step,
+    blocks_needed,
+    conclude,
+    decider,
+    level_of,
+    recall,
+)
+from dbdyno.runs.bisection import bisect as search
 from dbdyno.servers.server import MachineProblem
 from dbdyno.store import Run, StoreProblem, files
 from dbdyno.store.bisection import BisectionRecord, StepRecord, new_record_path, newest_record

@@ -30,13 +30,13 @@ from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.plan import summary
 from dbdyno.commands.progress_output import show_progress
 from dbdyno.commands.sharing import only_measurement
+from dbdyno.decide.gate import require_gate
 from dbdyno.experiment.base import DURATION_S_MAX
 from dbdyno.experiment.durations import format_duration, parse_duration_s
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.rejudging import Rejudging
 from dbdyno.experiment.schedule import ORDER_SEEDS
 from dbdyno.fleet.fleet_engine import open_engine
-from dbdyno.judge.gate import require_gate
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.compare import compare as run_comparison

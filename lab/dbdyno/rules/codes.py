@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import dbdyno
 from dbdyno.checks import ALL
 from dbdyno.codes import Caveat
 from dbdyno.rules import RULES
+
+PATH = Path(dbdyno.__file__).with_name("codes.json")
 
 
 def content() -> str:
@@ -22,6 +23,4 @@ def content() -> str:
 
 
 if __name__ == "__main__":
-    path = Path(dbdyno.__file__).with_name("codes.json")
-    sys.stderr.write(f"{path}\n")
-    path.write_text(content(), encoding="utf-8")
+    PATH.write_text(content(), encoding="utf-8")

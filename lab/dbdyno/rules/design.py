@@ -32,18 +32,18 @@ from dataclasses import replace
 from itertools import product
 from statistics import fmean, median
 
+from dbdyno.decide.comparison import Comparison, Pairs, log_ratios
+from dbdyno.decide.order_effect import order_effect
+from dbdyno.decide.second_lines import BEYOND_MIN
 from dbdyno.experiment.metrics import THROUGHPUT, harm_max, metric_text, percentile_of
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.schedule import workloads_by_start
 from dbdyno.experiment.slices import SLICE_ROUNDS_MIN, SLICE_S_MAX, length_text, slice_s
 from dbdyno.finding import Finding
-from dbdyno.judge.comparison import Comparison, Pairs, log_ratios
-from dbdyno.judge.foreign_load import CODE, shares_of_blocks
-from dbdyno.judge.order_effect import order_effect
-from dbdyno.judge.second_lines import BEYOND_MIN
-from dbdyno.judge.slices import block_ratio
-from dbdyno.judge.wording import change, connections_count, finite, interval, signed
+from dbdyno.measure.foreign_load import CODE, shares_of_blocks
+from dbdyno.measure.slices import block_ratio
 from dbdyno.rules.register import rule
+from dbdyno.say.wording import change, connections_count, finite, interval, signed
 from dbdyno.stats.covariate import Rule
 from dbdyno.stats.family import ADVISORY_ALPHA, is_within
 from dbdyno.stats.histogram import bucket_width_us

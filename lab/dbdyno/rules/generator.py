@@ -15,10 +15,10 @@ from typing import Any
 
 from dbdyno.experiment.schedule import trial_number
 from dbdyno.finding import Finding
-from dbdyno.judge.evidence import Engines
-from dbdyno.judge.figures import figures_of
-from dbdyno.judge.wording import trials_count
+from dbdyno.measure.evidence import Engines
+from dbdyno.measure.figures import figures_of
 from dbdyno.rules.register import rule
+from dbdyno.say.wording import trials_count
 from dbdyno.store.ceiling import Ceiling
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.records import EngineWarning

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
+from dbdyno.decide.comparison import Comparison, finished_and_planned
+from dbdyno.decide.cost_changes import explain
+from dbdyno.decide.scaling import scaling
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
-from dbdyno.judge.comparison import Comparison, finished_and_planned
-from dbdyno.judge.cost_changes import explain
-from dbdyno.judge.evidence import Evidence
-from dbdyno.judge.scaling import scaling
+from dbdyno.measure.evidence import Evidence
 from dbdyno.store import JUDGED, Run, StoredTrial
 from dbdyno.store.ceiling import Ceiling, read_ceilings
 from dbdyno.store.endings import Resumption, read_resumptions

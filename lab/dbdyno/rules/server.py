@@ -15,9 +15,9 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 from dbdyno.explain.costs import Cost
 from dbdyno.finding import Finding
-from dbdyno.judge.server_state import DEBTS, ServerState, by_variant
-from dbdyno.judge.wording import trials_count
+from dbdyno.measure.server_state import DEBTS, ServerState, by_variant
 from dbdyno.rules.register import rule
+from dbdyno.say.wording import trials_count
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.text import compose, mark
 

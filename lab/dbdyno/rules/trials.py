@@ -16,13 +16,13 @@ from datetime import UTC, datetime
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding, Level
-from dbdyno.judge.figures import OUTAGE_CLASSES, figures_of, merge_classes
-from dbdyno.judge.wording import (
+from dbdyno.measure.figures import OUTAGE_CLASSES, figures_of, merge_classes
+from dbdyno.rules.register import rule
+from dbdyno.say.wording import (
     connections_count,
     join_words,
     trials_count,
 )
-from dbdyno.rules.register import rule
 from dbdyno.store.endings import Resumption
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.text import compose, compose_count, join, mark

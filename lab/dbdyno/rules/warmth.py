@@ -1,6 +1,6 @@
 """R01: tests whether the servers were warm during the measurement.
 
-Every trial gives three log ratios of throughput (`judge/window.py`): the second half of the window over its
+Every trial gives three log ratios of throughput (`measure/window.py`): the second half of the window over its
 first half ("within"), the window over the second half of the warm-up ("late"), and the window over the first
 half of the warm-up ("early"). Averaged over the loads, each ratio gives one value per block: for the
 baseline, for each variant, and for their difference. All these rows of a run are tested together by the
@@ -26,8 +26,8 @@ from statistics import fmean, median
 from dbdyno.change_text import is_ratio, times
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge.wording import join_words
 from dbdyno.rules.register import rule
+from dbdyno.say.wording import join_words
 from dbdyno.stats.family import ADVISORY_ALPHA
 from dbdyno.stats.joint import JointInterval, joint_intervals
 from dbdyno.stats.signed_rank import blocks_needed, hodges_lehmann, percent

@@ -8,12 +8,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dbdyno.decide.effects import Assessment, Conditions
 from dbdyno.experiment.family import Contrast
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge.effects import Assessment, Conditions
-from dbdyno.judge.foreign_load import without_foreign_load
-from dbdyno.judge.slices import block_ratio
+from dbdyno.measure.foreign_load import without_foreign_load
+from dbdyno.measure.slices import block_ratio
 from dbdyno.stats.paired import Ratios
 from dbdyno.store.document import Metric
 from dbdyno.store.measured import MeasuredTrial

@@ -11,23 +11,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
-from dbdyno.experiment.family import is_factorial
-from dbdyno.experiment.model import Experiment
-from dbdyno.finding import Finding
-from dbdyno.judge.comparison import Comparison, blocks_at_most, comparison_entry, finished_and_planned
-from dbdyno.judge.decision import (
+from dbdyno.decide.comparison import Comparison, blocks_at_most, comparison_entry, finished_and_planned
+from dbdyno.decide.decision import (
     compare_all,
     scale,
     verdict_test,
     with_overrides,
 )
-from dbdyno.judge.effects import Judged
-from dbdyno.judge.evidence import Known, gather, scheduled
-from dbdyno.judge.factorial import Contrasts, judge_contrasts, verdicts
-from dbdyno.judge.gate import is_forbidden, result, suite_result
-from dbdyno.judge.outlook import blocks_for
-from dbdyno.judge.wording import is_unknown
+from dbdyno.decide.effects import Judged
+from dbdyno.decide.factorial import Contrasts, judge_contrasts, verdicts
+from dbdyno.decide.gate import is_forbidden, result, suite_result
+from dbdyno.decide.outlook import blocks_for
+from dbdyno.experiment.family import is_factorial
+from dbdyno.experiment.model import Experiment
+from dbdyno.finding import Finding
+from dbdyno.measure.evidence import Known, gather, scheduled
 from dbdyno.rules import Records, find_all
+from dbdyno.say.wording import is_unknown
 from dbdyno.stats.repeated import FIRST_LOOK, Looks
 from dbdyno.stats.verdict_rule import ANSWERS, Verdict
 from dbdyno.store import Run, verdict

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from statistics import median
 
+from dbdyno.decide.comparison import Comparison, change, log_ratios
+from dbdyno.decide.decision import stopping
 from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge.comparison import Comparison, change, log_ratios
-from dbdyno.judge.decision import stopping
-from dbdyno.judge.wording import connections_count, effect_text, size_text
+from dbdyno.say.wording import connections_count, effect_text, size_text
 from dbdyno.stats.highest import highest_effect
 from dbdyno.stats.paired import ALPHA, Effect
 from dbdyno.stats.repeated import Looks

@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from dbdyno.decide.capacity import Capacities
+from dbdyno.decide.effects import Conditions, Judged
+from dbdyno.decide.order_effect import order_effect
 from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.family import is_factorial
 from dbdyno.experiment.metrics import HIGHER_IS_BETTER, change_of_loss
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge.capacity import Capacities
-from dbdyno.judge.effects import Conditions, Judged
-from dbdyno.judge.foreign_load import shares_of_pairs, without_foreign_load
-from dbdyno.judge.order_effect import order_effect
-from dbdyno.judge.slices import block_ratio
-from dbdyno.judge.wording import finite
+from dbdyno.measure.foreign_load import shares_of_pairs, without_foreign_load
+from dbdyno.measure.slices import block_ratio
+from dbdyno.say.wording import finite
 from dbdyno.stats.paired import ALPHA, Bound, Effect, Ratios, effect, ratio_bounds
 from dbdyno.stats.signed_rank import percent
 from dbdyno.stats.verdict_rule import RESULTS, Circumstances, Verdict

@@ -1,4 +1,6 @@
-"""Computes the figures of one trial from the records of its window: throughput, latency, errors."""
+"""Computes the figures of one trial from the records of its window: throughput, latency, errors; for display,
+times without a transaction, throughput in short spans, and the distribution of latencies.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from dbdyno.experiment.metrics import LATENCY_MEAN
-from dbdyno.judge import slices
-from dbdyno.judge.gaps import longest_gap
-from dbdyno.judge.recording import Recording
+from dbdyno.measure import slices
+from dbdyno.measure.recording import Recording
 from dbdyno.stats.histogram import Histogram, Percentile, merge, percentile
-from dbdyno.store.measured import BACKLOG_SHARE, Figures, MeasuredTrial, Window
+from dbdyno.store.measured import (
+    BACKLOG_SHARE,
+    DISTRIBUTION_PERCENTS,
+    Figures,
+    MeasuredTrial,
+    StatementFigures,
+    Ticks,
+    Window,
+)
 from dbdyno.store.records import Interval, Slice, Span
 
 MICROSECONDS = 1_000_000.0
@@ -212,3 +221,101 @@ def interval_events(recording: Recording) -> tuple[tuple[int, int, int], ...]:
 def figures_of(trials: Iterable[MeasuredTrial]) -> list[tuple[int, Figures]]:
     """Index and figures of the trials that have figures."""
     return [(trial.index, trial.figures) for trial in trials if trial.figures is not None]
+
+
+# Maximum number of spans of a trial; a chart has about as many pixels.
+SPANS_MAX = 300
+# Length of a tick of the records, if their plan does not name another one.
+TICK_US = 100_000
+# Beginning and length of a gap, in microseconds.
+Gap = tuple[int, int]
+
+
+def longest_gap(parts: Sequence[Span], *, consecutive: bool) -> Gap | None:
+    """The longest gap in the parts that add up to a window; a length of 0: all are shorter than 1 ms.
+
+    If the parts are `consecutive`, a gap may continue from one to the next; slices are not. None if the
+    records are those of an engine that does not record gaps.
+    """
+    longest: Gap = (0, 0)
+    # Where the gap begins that lasts at the beginning of the part.
+    since_us: int | None = None
+    for part in parts:
+        gaps = part.get("gaps")
+        if gaps is None:
+            return None
+        candidates = [(gaps["longest_start_us"], gaps["longest_us"])]
+        if consecutive and since_us is not None:
+            candidates.append((since_us, part["start_us"] + gaps["leading_us"] - since_us))
+        longest = max([longest, *candidates], key=lambda gap: gap[1])
+        if since_us is None or part["events"]:
+            since_us = part["end_us"] - gaps["trailing_us"]
+    return longest
+
+
+def ticks(recording: Recording, window: Window) -> Ticks | None:
+    """The transactions of a window in short spans; None in slices, and if the window has no tick."""
+    tick_us = recording.plan.get("report", {}).get("tick_us", TICK_US)
+    within = [(at, events) for at, events in recording.ticks if window.start_us < at <= window.end_us]
+    if recording.is_sliced or not within or not tick_us:
+        return None
+    number = math.ceil(window.length_us / tick_us)
+    width_us = tick_us * math.ceil(number / SPANS_MAX)
+    # A span that the end of the window cuts would look like a stall.
+    spans = [0] * (window.length_us // width_us)
+    for at_us, events in within:
+        index = (at_us - window.start_us - 1) // width_us
+        if index < len(spans):
+            spans[index] += events
+    return Ticks(window.start_us, width_us, tuple(spans)) if spans else None
+
+
+# A percentile is known if at least this many transactions are beyond it.
+SHOWN_BEYOND_MIN = 10
+# Names of the figures -> percentiles of a statement.
+_OF_STATEMENTS = {"latency_p50_us": 50.0, "latency_p95_us": 95.0, "latency_p99_us": 99.0}
+
+
+def distribution(recording: Recording, window: Window) -> tuple[float, ...]:
+    """The latency in microseconds at the first of `DISTRIBUTION_PERCENTS`: as many as are known."""
+    known = known_latencies(recording, window)
+    total = sum(part["events"] for part in parts(recording, window))
+    shown = [one for one in DISTRIBUTION_PERCENTS if (100.0 - one) / 100.0 * total >= SHOWN_BEYOND_MIN]
+    values = [percentile(known, one, *_ends(known)) for one in shown]
+    return tuple(value.value_us for value in values if value is not None)
+
+
+def statements(recording: Recording, window: Window) -> dict[str, StatementFigures]:
+    """Every kind of statement and its figures, over the windows of the records that begin in the
+    measurement. {} in slices, whose records do not tell which statements count.
+    """
+    if recording.is_sliced:
+        return {}
+    records = [
+        one
+        for one in recording.statement_records
+        if one["phase"] == "measure" and one["end_us"] > window.start_us
+    ]
+    names = list(dict.fromkeys(name for one in records for name in one["kinds"]))
+    events = sum(
+        one["events"]
+        for one in recording.intervals
+        if records and records[0]["start_us"] <= one["start_us"] and one["end_us"] <= records[-1]["end_us"]
+    )
+    result: dict[str, StatementFigures] = {}
+    for name in names:
+        known = merge(one["kinds"][name]["latency_us"] for one in records if name in one["kinds"])
+        count = sum(one["kinds"][name]["count"] for one in records if name in one["kinds"])
+        figures = {
+            key: value.value_us
+            for key, percent in _OF_STATEMENTS.items()
+            if (value := percentile(known, percent, *_ends(known))) is not None
+        }
+        if events and len(figures) == len(_OF_STATEMENTS):
+            result[name] = StatementFigures(per_transaction=count / events, **figures)
+    return result
+
+
+def _ends(known: Histogram) -> tuple[float, float]:
+    """The lower edges of the first and last bucket."""
+    return float(min(known, default=0)), float(max(known, default=0))

@@ -19,14 +19,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from dbdyno.decide.decision import relevant_to
 from dbdyno.experiment.differences import is_identical
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge.comparable import Side, differences, has_same_points
-from dbdyno.judge.decision import relevant_to
-from dbdyno.judge.wording import decimals_for, signed
 from dbdyno.problem import Problem
 from dbdyno.rules.design import has_unequal_load
+from dbdyno.runs.comparable import Side, differences, has_same_points
+from dbdyno.say.wording import decimals_for, signed
 from dbdyno.stats.change_points import ChangePoint, find_change_points
 from dbdyno.stats.difference import Estimate, mean_of_runs
 from dbdyno.stats.precision import factors, scatter

@@ -15,7 +15,7 @@ from statistics import median
 from dbdyno.experiment.metrics import CAPACITY
 from dbdyno.experiment.model import Load
 from dbdyno.experiment.promise import Promise, rate_text
-from dbdyno.judge.foreign_load import shares_of_blocks, without_foreign_load
+from dbdyno.measure.foreign_load import shares_of_blocks, without_foreign_load
 from dbdyno.stats.capacity import log_capacity
 from dbdyno.stats.paired import LogBounds, Ratios, ratio_bounds
 from dbdyno.store import verdict

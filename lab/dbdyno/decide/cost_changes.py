@@ -24,11 +24,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, geometric_mean, median
 
+from dbdyno.decide.comparison import change
 from dbdyno.experiment.model import Experiment
 from dbdyno.explain.costs import Cost, log_ratio
 from dbdyno.explain.formatting import amount, sentence
 from dbdyno.explain.measures import Measure
-from dbdyno.judge.comparison import change
 from dbdyno.stats.family import costs_levels, is_within
 from dbdyno.stats.max_t import family_p_values
 from dbdyno.stats.paired import Ratios, effect

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from dbdyno.change_text import is_ratio
+from dbdyno.decide.comparison import Comparison
+from dbdyno.decide.outlook import deviation, outlook_text
+from dbdyno.decide.second_lines import Line, but_clause
 from dbdyno.experiment.metrics import CPU, THROUGHPUT, metric_text
 from dbdyno.finding import Finding
-from dbdyno.judge.caveats import with_caveats
-from dbdyno.judge.comparison import Comparison
-from dbdyno.judge.outlook import deviation, outlook_text
-from dbdyno.judge.second_lines import Line, but_clause
-from dbdyno.judge.wording import (
+from dbdyno.say.caveats import with_caveats
+from dbdyno.say.wording import (
     SIZE_UNSURE,
     blocks_clause,
     blocks_of,

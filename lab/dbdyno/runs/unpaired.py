@@ -14,12 +14,12 @@ from dataclasses import replace
 from statistics import median
 from typing import Any, Literal
 
+from dbdyno.decide.decision import scale, stopping
+from dbdyno.decide.effects import Assessment, assess
 from dbdyno.experiment.metrics import HIGHER_IS_BETTER
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge.comparable import common_points
-from dbdyno.judge.decision import scale, stopping
-from dbdyno.judge.effects import Assessment, assess
-from dbdyno.judge.wording import effect_text, finite, loads, relation
+from dbdyno.runs.comparable import common_points
+from dbdyno.say.wording import effect_text, finite, loads, relation
 from dbdyno.stats.difference import Estimate, difference
 from dbdyno.stats.paired import ALPHA, Effect, Ratios
 from dbdyno.stats.signed_rank import percent

@@ -13,12 +13,12 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno.decide.comparison import Comparison as Judgement
 from dbdyno.experiment.family import allows_false_discoveries, has_verdict, is_factorial
 from dbdyno.experiment.metrics import HIGHER_IS_BETTER, change_of_loss, metric_text
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge.comparison import Comparison as Judgement
-from dbdyno.judge.wording import SIDE_SURE, decimals_for, loads
 from dbdyno.problem import Problem
+from dbdyno.say.wording import SIDE_SURE, decimals_for, loads
 from dbdyno.store.verdict import (
     CombinedEffect,
     Comparison,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge.figures import INCOMPLETE, figures
-from dbdyno.judge.recording import Recording, read
+from dbdyno.measure.figures import INCOMPLETE, figures
+from dbdyno.measure.recording import Recording, read
 from dbdyno.store import StoredTrial
 from dbdyno.store.measured import BackgroundFigures, Window
 

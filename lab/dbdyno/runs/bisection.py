@@ -10,15 +10,15 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from dbdyno.decide.capacity import capacities
+from dbdyno.decide.comparison import pair
+from dbdyno.decide.decision import relevant_to, stops
+from dbdyno.decide.effects import Assessment
+from dbdyno.decide.outlook import blocks_for
+from dbdyno.decide.stopping import ComparisonProgress, Progress, finished_trials
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge.capacity import capacities
-from dbdyno.judge.comparison import pair
-from dbdyno.judge.decision import relevant_to, stops
-from dbdyno.judge.effects import Assessment
-from dbdyno.judge.outlook import blocks_for
-from dbdyno.judge.stopping import ComparisonProgress, Progress, finished_trials
-from dbdyno.judge.wording import finite
+from dbdyno.say.wording import finite
 from dbdyno.stats.bisection import Outcome, Search, classify, direction, level_of_tests, steps_at_most
 from dbdyno.stats.paired import Effect, effect, mean_ratios
 from dbdyno.stats.repeated import Looks

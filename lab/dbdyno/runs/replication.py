@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.judge.wording import effect_text, finite, interval, join_words, loads, signed, size_text
+from dbdyno.say.wording import effect_text, finite, interval, join_words, loads, signed, size_text
 from dbdyno.stats.difference import Estimate, difference
 from dbdyno.stats.paired import Bound, Effect
 from dbdyno.stats.signed_rank import percent

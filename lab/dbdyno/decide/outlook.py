@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import NormalDist
 
-from dbdyno.judge.effects import Assessment
-from dbdyno.judge.wording import duration
+from dbdyno.decide.effects import Assessment
+from dbdyno.say.wording import duration
 from dbdyno.stats.paired import ALPHA, Ratios
 from dbdyno.text import compose, join
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from operator import itemgetter
 
-from dbdyno.judge.recording import Recording, ended_after
+from dbdyno.measure.recording import Recording, ended_after
 from dbdyno.store.records import Counts, PhaseTotals, Span
 from dbdyno.text import compose
 

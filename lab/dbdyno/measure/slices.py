@@ -28,7 +28,7 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from dbdyno.judge.recording import Recording
+from dbdyno.measure.recording import Recording
 from dbdyno.stats.histogram import Histogram, bucket_width_us, merge
 from dbdyno.store.measured import Drift, MeasuredTrial, Window
 from dbdyno.store.records import Slice

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dbdyno.judge import slices
-from dbdyno.judge.recording import Recording
+from dbdyno.measure import slices
+from dbdyno.measure.recording import Recording
 from dbdyno.stats.steady import mser5
 from dbdyno.store.measured import Drift, Window
 

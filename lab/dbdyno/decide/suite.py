@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
+from dbdyno.decide.comparison import Comparison, change, failures
+from dbdyno.decide.cost_changes import TrialCosts, cost_ratios
+from dbdyno.decide.decision import relevant_to, stopping
 from dbdyno.experiment.model import Experiment
 from dbdyno.explain.measures import BY_KEY
 from dbdyno.finding import Finding
-from dbdyno.judge.caveats import caveats
-from dbdyno.judge.comparison import Comparison, change, failures
-from dbdyno.judge.cost_changes import TrialCosts, cost_ratios
-from dbdyno.judge.decision import relevant_to, stopping
-from dbdyno.judge.wording import change as change_text
-from dbdyno.judge.wording import interval
+from dbdyno.say.caveats import caveats
+from dbdyno.say.wording import change as change_text
+from dbdyno.say.wording import interval
 from dbdyno.stats.paired import ALPHA, Effect, joint_effects
 from dbdyno.stats.repeated import Looks
 from dbdyno.stats.verdict_rule import DIRECTIONS, Verdict

@@ -18,28 +18,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dbdyno.experiment.family import contrasts, family_size
-from dbdyno.experiment.model import Experiment
-from dbdyno.finding import Finding
-from dbdyno.judge.caveats import caveats, with_caveats
-from dbdyno.judge.comparison import (
+from dbdyno.decide.comparison import (
     blocks_at_most,
     failures,
     finished_and_planned,
     is_unfinished,
     overall_p_value,
 )
-from dbdyno.judge.comparison import change as entry_change
-from dbdyno.judge.contrasts import AssessedContrast, cells_of, contrast_ratios
-from dbdyno.judge.decision import (
+from dbdyno.decide.comparison import change as entry_change
+from dbdyno.decide.contrasts import AssessedContrast, cells_of, contrast_ratios
+from dbdyno.decide.decision import (
     on_workload,
     scale,
     stopping,
     stops,
 )
-from dbdyno.judge.effects import Conditions, Judged, assess, judge_family
-from dbdyno.judge.factorial_sentence import contrast_title, sentence
-from dbdyno.judge.outlook import outlook_text
+from dbdyno.decide.effects import Conditions, Judged, assess, judge_family
+from dbdyno.decide.outlook import outlook_text
+from dbdyno.experiment.family import contrasts, family_size
+from dbdyno.experiment.model import Experiment
+from dbdyno.finding import Finding
+from dbdyno.say.caveats import caveats, with_caveats
+from dbdyno.say.factorial_sentence import contrast_title, sentence
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.verdict_rule import RESULTS, Circumstances, Verdict
 from dbdyno.store.measured import MeasuredTrial

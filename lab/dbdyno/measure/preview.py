@@ -1,4 +1,6 @@
-"""The figures of a trial that has just ended, for display. The judge computes the result from all trials."""
+"""The figures of a trial that runs or has just ended, for display. The judge computes the result from all
+trials.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dbdyno.experiment.metrics import LATENCY_MEAN, percentile_of
-from dbdyno.judge.figures import MICROSECONDS, PERCENTILES, figures
-from dbdyno.judge.recording import Recording, failure, read
-from dbdyno.judge.window import windows
+from dbdyno.measure.figures import MICROSECONDS, PERCENTILES, figures
+from dbdyno.measure.recording import Recording, failure, read
+from dbdyno.measure.window import windows
 from dbdyno.stats.histogram import merge, percentile
 from dbdyno.store import StoredTrial
+from dbdyno.store.live import Part
 from dbdyno.store.measured import Figures
 from dbdyno.store.records import Span
 
@@ -61,3 +64,18 @@ def _value(part: Span, metric: str) -> float:
     if metric == LATENCY_MEAN:
         return part["latency_sum_us"] / part["events"]
     return part["events"] / ((part["end_us"] - part["start_us"]) / MICROSECONDS)
+
+
+def live_percentile_us(part: Part, percent: float) -> float | None:
+    """A percentile of a part's latencies in microseconds; None without transactions.
+
+    The engine's own figure if the trial has ended; else that of the transactions that have ended, exact to
+    half a bucket (0.05 %).
+    """
+    if (known := part.percentiles_us.get(f"p{percent:g}")) is not None:
+        return known
+    latencies = merge([part.latency_us])
+    if not latencies:
+        return None
+    result = percentile(latencies, percent, float(min(latencies)), float("inf"))
+    return None if result is None else result.value_us

@@ -12,16 +12,22 @@ from dbdyno.experiment.metrics import CPU, percentile_of
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, planned_blocks
 from dbdyno.explain.costs import Cost, costs
-from dbdyno.judge import arithmetic, slices
-from dbdyno.judge.background import background_figures
-from dbdyno.judge.distribution import distribution, statements
-from dbdyno.judge.figures import INCOMPLETE, PERCENTILES, figures, interval_events
-from dbdyno.judge.foreign_load import CODE as FOREIGN_CODE
-from dbdyno.judge.foreign_load import ForeignLoad, foreign_load
-from dbdyno.judge.gaps import ticks
-from dbdyno.judge.recording import Recording, failure, generator_delays, read
-from dbdyno.judge.server_state import ServerState, read_state
-from dbdyno.judge.window import drift, windows
+from dbdyno.measure import arithmetic, slices
+from dbdyno.measure.background import background_figures
+from dbdyno.measure.figures import (
+    INCOMPLETE,
+    PERCENTILES,
+    distribution,
+    figures,
+    interval_events,
+    statements,
+    ticks,
+)
+from dbdyno.measure.foreign_load import CODE as FOREIGN_CODE
+from dbdyno.measure.foreign_load import ForeignLoad, foreign_load
+from dbdyno.measure.recording import Recording, failure, generator_delays, read
+from dbdyno.measure.server_state import ServerState, read_state
+from dbdyno.measure.window import drift, windows
 from dbdyno.server_record import ForeignRecord
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.measured import MeasuredTrial, Point, ScheduleEntry, Window
@@ -95,7 +101,7 @@ def scheduled(run: Run) -> Experiment:
 
 def gather(run: Run, experiment: Experiment, known: Known | None = None) -> Evidence:
     """Read every trial. Those of the same block, workload and load get the same warm-up cut
-    (judge/window.py).
+    (measure/window.py).
 
     With `design.stop` only finished blocks count, and the trials are in the order in which the blocks were
     finished. What is in `known` is not read again. Raises StoreProblem if the

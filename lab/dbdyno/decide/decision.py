@@ -9,13 +9,9 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dbdyno.experiment.differences import is_identical
-from dbdyno.experiment.family import allows_false_discoveries, error_shares, is_factorial
-from dbdyno.experiment.model import Experiment
-from dbdyno.finding import Finding
-from dbdyno.judge.capacity import capacities
-from dbdyno.judge.comparison import Comparison, NoiseFloors, Question, Sample, Scale, pair
-from dbdyno.judge.effects import (
+from dbdyno.decide.capacity import capacities
+from dbdyno.decide.comparison import Comparison, NoiseFloors, Question, Sample, Scale, pair
+from dbdyno.decide.effects import (
     Assessment,
     Judged,
     Stopping,
@@ -25,6 +21,10 @@ from dbdyno.judge.effects import (
     judge_identical,
     overall_looks,
 )
+from dbdyno.experiment.differences import is_identical
+from dbdyno.experiment.family import allows_false_discoveries, error_shares, is_factorial
+from dbdyno.experiment.model import Experiment
+from dbdyno.finding import Finding
 from dbdyno.stats.family import blocks_for_verdict, verdicts_share
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.repeated import Looks

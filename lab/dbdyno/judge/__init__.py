@@ -1,1 +1,0 @@
-"""Decides the verdicts of a stored run. It measures nothing and connects to no server."""
