@@ -113,6 +113,7 @@ docs: build ## generate the schemas and the tables of the documents from the cod
 	$(ENGINE) schema events >schema/events.schema.json
 	$(ENGINE) schema describe >schema/describe.schema.json
 	$(ENGINE) schema limits >lab/dbdyno/experiment/limits.json
+	$(BIN)/python -m dbdyno.rules.codes
 	$(BIN)/python -m dbdyno.store.schemas schema
 	$(BIN)/python -m dbdyno.experiment.file_reference docs/experiment.md docs/workloads.md
 	$(BIN)/python -m dbdyno.reading.checks.reference docs/reading.md

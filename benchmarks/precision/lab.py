@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dbdyno.decide.comparison import pair
+from dbdyno.decide.decision import stopping
+from dbdyno.decide.effects import assess
 from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge.comparison import pair
-from dbdyno.judge.decision import stopping
-from dbdyno.judge.effects import assess
-from dbdyno.judge.evidence import gather
+from dbdyno.measure.evidence import gather
 from dbdyno.stats.paired import ALPHA, Ratios
 from dbdyno.store import Run
 from dbdyno.store.endings import read_endings, time_shares

@@ -19,8 +19,8 @@ import numpy as np
 
 from dbdyno.experiment.model import Design, Experiment, Stop
 from dbdyno.experiment.schedule import schedule
-from dbdyno.judge.bisection import Question, Step, bisect, judge_step, level_of
-from dbdyno.judge.evidence import gather, scheduled
+from dbdyno.measure.evidence import gather, scheduled
+from dbdyno.runs.bisection import Question, Step, bisect, judge_step, level_of
 from dbdyno.stats.bisection import Outcome
 from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredTrial, ScheduleEntry

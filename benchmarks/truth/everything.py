@@ -19,12 +19,12 @@ from itertools import cycle
 
 import numpy as np
 
+from dbdyno.decide import gate
+from dbdyno.decide.comparison import Comparison, comparison_entry
+from dbdyno.decide.decision import compare_all, compare_further
+from dbdyno.decide.second_lines import second_lines
+from dbdyno.decide.stopping import progress
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge import gate
-from dbdyno.judge.comparison import Comparison, comparison_entry
-from dbdyno.judge.decision import compare_all, compare_further
-from dbdyno.judge.second_lines import second_lines
-from dbdyno.judge.stopping import progress
 from dbdyno.store.measured import MeasuredTrial
 
 from .metrics import with_figures, with_metrics

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dbdyno.decide.contrasts import AssessedContrast
+from dbdyno.decide.factorial import judge_contrasts, verdicts
 from dbdyno.experiment.model import Experiment, Factor
-from dbdyno.judge.contrasts import AssessedContrast
-from dbdyno.judge.factorial import judge_contrasts, verdicts
 from dbdyno.store.measured import MeasuredTrial
 
 from .row import Promise, Row, Sample

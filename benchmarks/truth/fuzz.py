@@ -32,11 +32,11 @@ from unittest import mock
 
 from jsonschema import Draft202012Validator
 
-from dbdyno import judge
 from dbdyno.commands.comparison_output import show
+from dbdyno.decide import stopping
+from dbdyno.decide.gate import gate, require_gate
 from dbdyno.experiment.metrics import HIGHER_IS_BETTER
-from dbdyno.judge import evidence, stopping
-from dbdyno.judge.gate import gate, require_gate
+from dbdyno.measure import evidence
 from dbdyno.problem import Problem
 from dbdyno.report import tables
 from dbdyno.report.charts import all_charts
@@ -48,6 +48,7 @@ from dbdyno.store import EXPLAINED, MEASURED, VERDICT
 from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.verdict import VerdictFile
+from dbdyno.verdict import judge
 
 from .fuzz_cases import Case, draw
 
@@ -88,7 +89,7 @@ def _faults(case: Case) -> Iterator[str]:
     run = case.run
     if case.experiment.design.stop is not None:
         _look(case)
-    judge.judge(run)
+    judge(run)
     for name, document in FILES.items():
         text = (run.path / name).read_text(encoding="utf-8")
         value = json.loads(text, parse_constant=_refuse)

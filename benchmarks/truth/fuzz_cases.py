@@ -22,7 +22,7 @@ from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.explain.costs import Cost
 from dbdyno.explain.measures import RESOURCES, counter, wait
 from dbdyno.finding import Finding
-from dbdyno.judge.evidence import Evidence
+from dbdyno.measure.evidence import Evidence
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.measured import (
     BackgroundFigures,

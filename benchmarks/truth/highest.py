@@ -8,9 +8,9 @@ from functools import partial
 
 import numpy as np
 
+from dbdyno.decide.decision import compare_all
+from dbdyno.decide.highest import highest_throughput
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge.decision import compare_all
-from dbdyno.judge.highest import highest_throughput
 from dbdyno.store.measured import MeasuredTrial
 
 from .row import Promise, Row, Sample

@@ -10,10 +10,10 @@ from statistics import fmean, stdev
 
 import numpy as np
 
+from dbdyno.decide.comparison import comparison_entry
+from dbdyno.decide.decision import compare_all
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge.comparison import comparison_entry
-from dbdyno.judge.decision import compare_all
-from dbdyno.judge.history import (
+from dbdyno.runs.history import (
     CONFIRMING_RUNS,
     Answer,
     Change,

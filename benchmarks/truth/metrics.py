@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from dbdyno.decide.decision import compare_further
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge.decision import compare_further
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store.measured import MeasuredTrial
 

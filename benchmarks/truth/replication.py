@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dbdyno.decide.comparison import comparison_entry
+from dbdyno.decide.decision import compare_all
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge.comparison import comparison_entry
-from dbdyno.judge.decision import compare_all
-from dbdyno.judge.replication import Names, compare_comparisons
+from dbdyno.runs.replication import Names, compare_comparisons
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.replication import RepeatedComparison, RepeatedEffect
 from dbdyno.store.verdict import Family, VerdictFile

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dbdyno.decide.cost_changes import explain
+from dbdyno.decide.decision import compare_all
 from dbdyno.experiment.model import Experiment
 from dbdyno.explain.costs import Cost
 from dbdyno.explain.measures import RESOURCES, Measure
 from dbdyno.finding import Finding
-from dbdyno.judge.cost_changes import explain
-from dbdyno.judge.decision import compare_all
-from dbdyno.judge.verdict import comparison_findings
-from dbdyno.judge.warmup import warm_state
+from dbdyno.rules import design
+from dbdyno.rules.warmth import warm_state
 from dbdyno.stats.family import ADVISORY_ALPHA, COSTS_ALPHA
 from dbdyno.store.measured import MeasuredTrial
 
@@ -120,8 +120,13 @@ def _randoms(sample: Sample, seed: int) -> Sequence[Random]:
 
 def _comparison_findings(trials: Sequence[MeasuredTrial], of: Experiment) -> list[Finding]:
     comparisons = compare_all(trials, of, [])
-    found = comparison_findings(comparisons, [[] for _ in comparisons], trials, of)
-    return list(found)
+    return [
+        *design.order_effects(comparisons, trials, of),
+        *design.totals(comparisons),
+        *design.below_resolution(comparisons),
+        *design.unequal_load(comparisons),
+        *design.identical_variants(comparisons),
+    ]
 
 
 def _statements(case: Case, random: Random) -> set[str]:

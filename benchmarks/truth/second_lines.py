@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from dbdyno.decide.decision import compare_all
+from dbdyno.decide.second_lines import Line, contradictions, second_lines
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge.decision import compare_all
-from dbdyno.judge.second_lines import Line, contradictions, second_lines
 from dbdyno.store.measured import MeasuredTrial, Window
 
 from .simulation import SECONDS, Random, World, simulate, with_values

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdyno.decide.decision import compare_all
 from dbdyno.experiment.model import Design, Experiment, Factor, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import Trial, schedule
-from dbdyno.judge.decision import compare_all
 from dbdyno.store.measured import Figures, MeasuredTrial, ScheduleEntry
 
 from . import neighbour

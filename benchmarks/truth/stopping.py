@@ -9,10 +9,10 @@ from statistics import fmean, stdev
 
 import numpy as np
 
+from dbdyno.decide import gate
+from dbdyno.decide.comparison import comparison_entry
+from dbdyno.decide.decision import compare_all
 from dbdyno.experiment.model import Design, Experiment, Stop
-from dbdyno.judge import gate
-from dbdyno.judge.comparison import comparison_entry
-from dbdyno.judge.decision import compare_all
 from dbdyno.stats.verdict_rule import ANSWERS
 
 from .simulation import Random, Result, World, experiment, judge, simulate

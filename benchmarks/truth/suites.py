@@ -9,10 +9,10 @@ from functools import partial
 
 import numpy as np
 
+from dbdyno.decide.comparison import Comparison, comparison_entry
+from dbdyno.decide.decision import compare_all
+from dbdyno.decide.gate import gate, sure
 from dbdyno.experiment.model import Experiment, OltpWorkload
-from dbdyno.judge.comparison import Comparison, comparison_entry
-from dbdyno.judge.decision import compare_all
-from dbdyno.judge.gate import gate, sure
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import Family, GateResult, VerdictFile

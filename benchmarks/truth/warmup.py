@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Variant
-from dbdyno.judge.recording import Recording
-from dbdyno.judge.warmup import warm_state
-from dbdyno.judge.window import drift, windows
+from dbdyno.measure.recording import Recording
+from dbdyno.measure.window import drift, windows
+from dbdyno.rules.warmth import warm_state
 from dbdyno.store.measured import MeasuredTrial, ScheduleEntry
 
 TICK_US, TICKS_PER_S = 100_000, 10

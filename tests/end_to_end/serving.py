@@ -16,8 +16,9 @@ from tests.end_to_end.browser import Watched, watch
 from tests.end_to_end.comparing import TIME_LIMIT_S, environment
 from tests.unit.stored_run import Making, make
 
-from dbdyno import judge, report
+from dbdyno import report
 from dbdyno.store import Run
+from dbdyno.verdict import judge
 
 # Far above what a page or a step of a comparison takes, on a busy machine too.
 expect.set_options(timeout=120_000)
@@ -27,7 +28,7 @@ def two_runs(folder: Path) -> Path:
     """A folder with two judged runs of one experiment, the first with a report."""
     for _ in range(2):
         run = make(folder, Making(speed=lambda trial, _: 100 if trial.variant == "a" else 90))
-        judge.judge(run)
+        judge(run)
         # Otherwise this process still writes to the run.
         run.release()
     report.write(runs_of(folder)[0])

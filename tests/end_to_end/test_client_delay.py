@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from dbdyno.judge.load_generator import generator_delays
-from dbdyno.judge.recording import Recording, read
+from dbdyno.measure.recording import Recording, generator_delays, read
 from dbdyno.run.engine import Engine
 from dbdyno.servers.kinds.local import LocalServer
 

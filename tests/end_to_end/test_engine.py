@@ -19,7 +19,7 @@ import pytest
 
 from dbdyno.binary import EngineProblem
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.judge.gaps import longest_gap
+from dbdyno.measure.figures import longest_gap
 from dbdyno.run.engine import Engine, EngineResult, SlicedRun
 from dbdyno.servers import Server, Workspace, open_server
 from dbdyno.servers.server import Address

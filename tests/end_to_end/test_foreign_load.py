@@ -19,7 +19,7 @@ import pytest
 from tests.end_to_end.comparing import TIME_LIMIT_S, Comparing, environment, left_running
 
 from dbdyno.experiment.repeats import FOREIGN_LIMIT, read_foreign_load
-from dbdyno.judge.foreign_load import foreign_load
+from dbdyno.measure.foreign_load import foreign_load
 from dbdyno.store import Run
 
 pytestmark = pytest.mark.alone

@@ -14,8 +14,9 @@ import pytest
 from tests.end_to_end.comparing import environment
 from tests.unit.stored_run import Making, make
 
-from dbdyno import judge, report
+from dbdyno import report
 from dbdyno.store import Run
+from dbdyno.verdict import judge
 
 # Those whose files are in a folder; the others go to standard output, whose end is tested elsewhere.
 FORMATS = ("html", "svg", "png", "parquet")
@@ -40,7 +41,7 @@ exit $code
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A judged run with a report."""
     run = make(tmp_path_factory.mktemp("results") / "results", Making(names=("a", "b")))
-    judge.judge(run)
+    judge(run)
     report.write(run)
     return run
 

@@ -21,12 +21,13 @@ from tests.end_to_end.serving import opened, serving
 from tests.unit.pages import Page as Parsed
 from tests.unit.stored_run import Making, make
 
-from dbdyno import judge, report
+from dbdyno import report
 from dbdyno.problem import Problem
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.report.site import write_site
 from dbdyno.store import Run, files
+from dbdyno.verdict import judge
 
 MARK = "canary"
 PAYLOADS = (
@@ -88,7 +89,7 @@ def named_run(results: Path) -> Run:
         speed=lambda trial, _: 100 if trial.variant == names[0] else 90,
     )
     run = make(results, making)
-    judge.judge(run)
+    judge(run)
     files.write(run.path / "experiment.toml", f"# {''.join(PAYLOADS)}\n".encode())
     return run
 

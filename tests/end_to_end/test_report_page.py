@@ -11,12 +11,13 @@ from playwright.sync_api import Browser
 from tests.end_to_end.browser import Watched, chromium, watch
 from tests.unit.stored_run import Making, make, verdict_of
 
-from dbdyno import judge, report
+from dbdyno import report
 from dbdyno.languages import languages, translator
 from dbdyno.report import formatting
 from dbdyno.report.writing import report_folder
 from dbdyno.store import Run
 from dbdyno.text import recall
+from dbdyno.verdict import judge
 
 NAMES = ("one-thread-per-connection", "pool-of-threads")
 WIDTHS = (1440, 800, 390)
@@ -45,7 +46,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         speed=lambda trial, _tick: 100 if trial.variant == NAMES[0] else 90,
     )
     run = make(tmp_path_factory.mktemp("runs"), making)
-    judge.judge(run)
+    judge(run)
     for language in languages():
         report.write(run, language=language)
     return run

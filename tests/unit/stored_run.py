@@ -34,10 +34,10 @@ from dbdyno.experiment.model import (
 from dbdyno.experiment.repeats import repeat_blocks
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.finding import FINDINGS
-from dbdyno.judge import judge
 from dbdyno.stats.histogram import bucket_lower_us
 from dbdyno.store import VERDICT, Run, files
 from dbdyno.store.trial import FailedBy
+from dbdyno.verdict import judge
 
 SECOND = 1_000_000
 TICK = 100_000

@@ -15,11 +15,11 @@ from tests.unit.judged_run import Judged
 from tests.unit.stored_run import Making, make, verdict_of
 
 import dbdyno
-from dbdyno import judge
 from dbdyno.analysis import Results
 from dbdyno.analysis import results as module
 from dbdyno.problem import Problem
 from dbdyno.store import Run
+from dbdyno.verdict import judge
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,7 +29,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """A run in which a server failed once."""
     making = Making(failed=lambda trial: "crashed" if trial.index == 3 else None)
     run = make(tmp_path_factory.mktemp("runs"), making)
-    judge.judge(run)
+    judge(run)
     return dbdyno.open(run.path)
 
 
@@ -84,7 +84,7 @@ def test_comparisons_are_those_of_the_verdict(results: Results) -> None:
 
 def test_the_types_of_columns_do_not_depend_on_the_values(results: Results, tmp_path: Path) -> None:
     run = make(tmp_path, Making(blocks=1))
-    judge.judge(run)
+    judge(run)
     other = dbdyno.open(run.path)
     for name in module.FRAMES:
         frame, second = getattr(results, name), getattr(other, name)
@@ -94,7 +94,7 @@ def test_the_types_of_columns_do_not_depend_on_the_values(results: Results, tmp_
 
 def test_an_open_loop_has_rates(tmp_path: Path) -> None:
     run = make(tmp_path, Making(blocks=1, connections=(64,), rates=(500.0, 900.0)))
-    judge.judge(run)
+    judge(run)
     trials = dbdyno.open(run.path).trials
     assert set(trials["rate"]) == {500.0, 900.0}
     assert set(trials["connections"]) == {64}
@@ -117,7 +117,7 @@ def test_parquet_has_every_trial(tmp_path: Path) -> None:
         absent=lambda trial: trial.index == 5,
     )
     run = make(tmp_path, making)
-    judge.judge(run)
+    judge(run)
     run.release()
     command = [sys.executable, "-m", "dbdyno", "report", str(run.path), "--format", "parquet"]
     subprocess.run([*command, "--output", str(tmp_path / "out")], check=True, capture_output=True)

@@ -17,7 +17,7 @@ from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
 from dbdyno.experiment.slices import can_alternate
-from dbdyno.judge.background import findings, is_short
+from dbdyno.rules.background import background_loads, is_short
 from dbdyno.run.background import BackgroundEnded, _Loads
 from dbdyno.run.engine import Engine
 from dbdyno.run.plan import SEQUENCE_DISTANCE, background_plan, trial_plan
@@ -230,7 +230,7 @@ def trials(variant: str, *throughputs: float, rate: float | None = 1000.0) -> li
 
 def test_r18_names_the_variant_and_the_difference() -> None:
     def texts(**by_variant: list[MeasuredTrial]) -> list[str]:
-        return [one.text for one in findings(by_variant, "points")]
+        return [one.text for one in background_loads({"points": by_variant})]
 
     assert texts(a=trials("a", 1001.0, 990.0), b=trials("b", 960.0, 999.0)) == []
     short = texts(a=trials("a", 1000.0, 1000.0), b=trials("b", 700.0, 720.0))

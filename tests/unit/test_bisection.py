@@ -24,9 +24,9 @@ from dbdyno.experiment import bisection as documents
 from dbdyno.experiment.model import Design, Experiment, Stop
 from dbdyno.experiment.reading import read_document
 from dbdyno.finding import Finding
-from dbdyno.judge.bisection import Question, Step, bisect, conclude, judge_step, level_of, recall
 from dbdyno.problem import Problem
 from dbdyno.run.failures import CannotRunProblem
+from dbdyno.runs.bisection import Question, Step, bisect, conclude, judge_step, level_of, recall
 from dbdyno.servers import commits
 from dbdyno.servers.sources.between import versions_between
 from dbdyno.stats.bisection import Outcome

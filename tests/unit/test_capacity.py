@@ -20,24 +20,24 @@ from tests.unit.stored_run import Making
 from dbdyno.checks import Context, Moment, p15_design
 from dbdyno.commands import comparison_output
 from dbdyno.commands.progress_output import block_text
+from dbdyno.decide.capacity import Capacities
+from dbdyno.decide.comparison import Comparison, comparison_entry
+from dbdyno.decide.decision import compare_all
+from dbdyno.decide.gate import result
+from dbdyno.decide.second_lines import second_lines
+from dbdyno.decide.stopping import progress
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.promise import SHARES, found_rates
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.experiment.stop import Stop
-from dbdyno.judge.capacity import Capacities
-from dbdyno.judge.comparison import Comparison, comparison_entry
-from dbdyno.judge.decision import compare_all
-from dbdyno.judge.gate import result
-from dbdyno.judge.second_lines import second_lines
-from dbdyno.judge.sentence import sentence
-from dbdyno.judge.stopping import progress
 from dbdyno.problem import Problem
 from dbdyno.run import plan as run_plan
 from dbdyno.run import warmup as run_warmup
 from dbdyno.run.pairing import choose_pairing
 from dbdyno.run.progress import BlockEnded
 from dbdyno.run.warmup import warmup_trials
+from dbdyno.say.sentence import sentence
 from dbdyno.stats.capacity import BEYOND_MAX, log_capacity
 from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredTrial

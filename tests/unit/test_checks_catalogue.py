@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 from dbdyno.checks import ALL, Check
+from dbdyno.codes import form
+from dbdyno.rules import RULES, Records
+from dbdyno.rules.codes import PATH, content
+from dbdyno.rules.register import Decided
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "checks.md"
 CODES = [check.code for check in ALL]
@@ -43,3 +47,24 @@ def test_a_check_says_what_mistake_it_catches_and_its_rule(check: Check) -> None
 @pytest.mark.parametrize("check", ALL, ids=CODES)
 def test_a_check_lies_in_a_file_of_its_code(check: Check) -> None:
     assert check.find.__module__.rsplit(".", 1)[1].startswith(check.code.lower())
+
+
+def test_the_stored_codes_are_those_of_the_registers() -> None:
+    assert PATH.read_text() == content(), "run make docs"
+
+
+def test_a_rule_needs_what_a_run_has() -> None:
+    assert {each.reads for each in RULES} == {Records, Decided}
+    missing = [
+        (each.find.__name__, name) for each in RULES for name in each.needs if not each.reads.has(name)
+    ]
+    assert missing == []
+
+
+def test_the_short_form_of_a_check_has_the_values_of_its_evidence() -> None:
+    shared = next(check for check in ALL if check.code == "P11").caveat
+    assert form(shared, {"cpus": "0-1"}) == (
+        "client and server share CPU 0-1: the result holds for this arrangement"
+    )
+    assert form(shared, {"server": "mariadbd"}) == "another database server was busy on this machine"
+    assert (form("", {}), form(None, {})) == ("", None)

@@ -14,8 +14,8 @@ from dbdyno import checks
 from dbdyno.checks import Context, Moment
 from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.finding import Finding
-from dbdyno.judge.hosts import changed_hosts
-from dbdyno.judge.server_state import ServerState, read_state
+from dbdyno.measure.server_state import ServerState, read_state
+from dbdyno.rules.host import changed_hosts
 from dbdyno.servers.server import Description
 
 FAR = {"kind": "remote", "url": "mysql://bench@192.0.2.7/db"}

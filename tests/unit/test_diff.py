@@ -17,8 +17,8 @@ from dbdyno.commands.choices import TextFormat
 from dbdyno.experiment.model import Experiment, Factor, OltpWorkload
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.experiment.schedule import Trial
-from dbdyno.judge.comparable import Differences, Side, differences
 from dbdyno.problem import ExitCode, Problem
+from dbdyno.runs.comparable import Differences, Side, differences
 from dbdyno.store.verdict import Family, VerdictFile
 
 SMALL = Making(blocks=8, connections=(10, 20), duration_s=1.0, warmup_s=0.0)

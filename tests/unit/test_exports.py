@@ -19,13 +19,13 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from tests.unit.stored_run import Arms, Making, make, verdict_of
 
-from dbdyno import judge
 from dbdyno.commands.choices import Format
 from dbdyno.experiment.schedule import Trial
 from dbdyno.exports import WRITERS
 from dbdyno.exports.otava import otava_row, write_rows
 from dbdyno.problem import Problem
 from dbdyno.store import Run
+from dbdyno.verdict import judge
 
 # https://bencher.dev/docs/reference/bencher-metric-format, with no other keys than those.
 BENCHER = {
@@ -57,7 +57,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         failed=lambda trial: "crashed\nbadly" if trial.index == 3 else None,
     )
     made = make(tmp_path_factory.mktemp("runs"), making)
-    judge.judge(made)
+    judge(made)
     made.release()
     return made
 
@@ -197,7 +197,7 @@ def test_otava_gets_no_number_for_a_server_that_always_failed(run: Run, tmp_path
         blocks=6, connections=(2, 16), failed=lambda trial: "crashed" if trial.variant == "b" else None
     )
     broken = make(tmp_path, making)
-    judge.judge(broken)
+    judge(broken)
     row = otava_row(broken)
     assert row[f"{WORKLOAD}/connections=2/b/throughput"] == "0"
     assert row[f"{WORKLOAD}/connections=2/b/latency_p95_us"] == ""
@@ -209,7 +209,7 @@ def test_otava_gets_no_number_for_a_server_that_always_failed(run: Run, tmp_path
 
 def test_an_open_loop_has_rates(tmp_path: Path) -> None:
     made = make(tmp_path, Making(blocks=6, connections=(64,), rates=(500.0, 900.0)))
-    judge.judge(made)
+    judge(made)
     assert f"{WORKLOAD}/rate=500/b/latency_p95_us_ratio" in otava_row(made)
     assert "/variant=a/rate=900 " in WRITERS["benchstat"](made)
 
@@ -227,7 +227,7 @@ def overloaded(trial: Trial, records: list[dict[str, Any]]) -> list[dict[str, An
 
 def test_lower_bounds_are_left_out(tmp_path: Path) -> None:
     made = make(tmp_path, Making(blocks=8, connections=(64,), rates=(500.0,), spoil=overloaded))
-    judge.judge(made)
+    judge(made)
     measured = made.judge_files()
     assert measured is not None
     bounds = [one.figures.censored for one in measured[1].trials if one.figures and one.variant == "b"]
@@ -262,7 +262,7 @@ def test_lower_bounds_are_left_out(tmp_path: Path) -> None:
 )
 def test_ratios_without_a_result_are_left_out(tmp_path: Path, making: Making) -> None:
     made = make(tmp_path, making)
-    judge.judge(made)
+    judge(made)
     row = otava_row(made)
     assert row[f"{WORKLOAD}/connections=2/b/throughput"] != ""
     assert {text for column, text in row.items() if column.endswith("_ratio")} == {""}

@@ -11,8 +11,8 @@ from benchmarks.truth import fuzz
 from benchmarks.truth.fuzz_cases import draw
 from tests.unit.simulated_trials import experiment, measured
 
-from dbdyno.judge.decision import compare_all
-from dbdyno.judge.resolution import below_resolution
+from dbdyno.decide.decision import compare_all
+from dbdyno.rules.design import below_resolution
 from dbdyno.stats.repeated import Looks
 from dbdyno.stats.repeated_joint import repeated_joint_intervals
 
@@ -41,7 +41,7 @@ def test_a_case_is_determined_by_seed_and_number(tmp_path: Path) -> None:
 
 
 def test_the_fuzz_names_an_exception_and_its_place() -> None:
-    with mock.patch("dbdyno.judge.verdict.scaling.scaling", side_effect=ValueError("no difference")):
+    with mock.patch("dbdyno.rules.register.scaling", side_effect=ValueError("no difference")):
         (fault,) = fuzz.check(SEED, 1)
     assert fault.startswith("ValueError: no difference, in ")
 
@@ -76,7 +76,7 @@ def test_a_baseline_that_fails_in_most_blocks_has_no_resolution() -> None:
     (comparison,) = compare_all(trials, of, [])
     assert comparison.judged.overall is not None
     assert comparison.judged.overall.is_significant
-    assert list(below_resolution(comparison)) == []
+    assert list(below_resolution([comparison])) == []
 
 
 @pytest.mark.filterwarnings("error")

@@ -18,10 +18,10 @@ from tests.unit.simulated_trials import measured
 from tests.unit.stored_run import verdict_of
 
 from dbdyno.commands import comparison_output
+from dbdyno.decide.decision import compare_all
+from dbdyno.decide.highest import highest_throughput
 from dbdyno.experiment.model import Experiment, Factor
 from dbdyno.experiment.schedule import Trial
-from dbdyno.judge.decision import compare_all
-from dbdyno.judge.highest import highest_throughput
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.stats.highest import highest_effect

@@ -26,8 +26,10 @@ from dbdyno.experiment.model import Experiment, ServerSpec
 from dbdyno.experiment.reading import read, read_bytes
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.finding import Finding
-from dbdyno.judge import judge
-from dbdyno.judge.history import (
+from dbdyno.problem import Problem
+from dbdyno.report.replication import BEGIN, END, embedded
+from dbdyno.run.confirming import confirming_document, confirming_experiment
+from dbdyno.runs.history import (
     CONFIRMING_RUNS,
     LEVEL,
     Answer,
@@ -38,14 +40,12 @@ from dbdyno.judge.history import (
     find_changes,
     variant_name,
 )
-from dbdyno.problem import Problem
-from dbdyno.report.replication import BEGIN, END, embedded
-from dbdyno.run.confirming import confirming_document, confirming_experiment
 from dbdyno.stats.change_points import ChangePoint, find_change_points
 from dbdyno.stats.difference import mean_of_runs
 from dbdyno.store import Run
 from dbdyno.store.history import HistoryChange, HistoryPoint, HistorySeries
 from dbdyno.store.run import run_order
+from dbdyno.verdict import judge
 
 NIGHT = Making(blocks=1, connections=(10,), names=("reference", "nightly"), duration_s=1.0, warmup_s=0.0)
 STEP = [0.0] * 12 + [-0.1] * 4
@@ -113,7 +113,7 @@ def test_an_answer_over_a_wide_range_confirms_the_change_that_is_closest_to_it(
             )
         )
         points = [wide, narrow, larger]
-        monkeypatch.setattr("dbdyno.judge.history.find_change_points", lambda *_: points)
+        monkeypatch.setattr("dbdyno.runs.history.find_change_points", lambda *_: points)
         return [one.state for one in find_changes([0.0] * 30, [answer])]
 
     # The servers of these two values differ by all three changes.

@@ -8,9 +8,9 @@ import pytest
 from tests.unit.simulated_trials import experiment, measured
 
 from dbdyno.finding import Finding
-from dbdyno.judge.ceiling import client_ceiling
-from dbdyno.judge.round_trips import round_trips
-from dbdyno.judge.server_state import ServerState, read_state
+from dbdyno.measure.server_state import ServerState, read_state
+from dbdyno.rules.generator import client_ceiling
+from dbdyno.rules.host import round_trips
 from dbdyno.server_record import RoundTripsRecord
 from dbdyno.store.ceiling import Ceiling
 

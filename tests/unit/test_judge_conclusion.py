@@ -8,9 +8,9 @@ import pytest
 from tests.unit.stored_run import Arms, Making, make
 
 from dbdyno.experiment.schedule import Trial
-from dbdyno.judge import judge
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
+from dbdyno.verdict import judge
 
 
 def levels(folder: Path, conclusion: str, making: Making | None = None) -> list[str]:

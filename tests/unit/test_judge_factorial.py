@@ -16,9 +16,9 @@ from tests.unit.stored_run import Making, Speed, judged, make, verdict_of
 from dbdyno.experiment.family import contrasts
 from dbdyno.experiment.model import Factor, OltpWorkload
 from dbdyno.experiment.schedule import Trial
-from dbdyno.judge import judge
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
+from dbdyno.verdict import judge
 
 VERSIONS = Factor(name="version", levels=("8.0", "8.4", "9.7"))
 THREADS = Factor(name="threads", levels=("per-connection", "pool"))

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.unit.test_judge_server_state import trials_of
 
-from dbdyno.judge.fleet import fleet
+from dbdyno.rules.generator import fleet
 
 
 def engine(name: str, start_ms: float = 0.0, mean_us: float = 1000.0) -> dict[str, Any]:

@@ -18,17 +18,17 @@ from tests.unit.stored_run import Arms, Making, make
 
 from dbdyno.cli.report import report
 from dbdyno.commands.choices import Format, Undecided
+from dbdyno.decide.comparison import comparison_entry
+from dbdyno.decide.decision import compare_all
+from dbdyno.decide.gate import Sure, gate, result, suite_result, sure
+from dbdyno.decide.stopping import progress
 from dbdyno.experiment.model import Experiment, Load, OltpWorkload, Stop
 from dbdyno.experiment.schedule import Trial
-from dbdyno.judge import judge
-from dbdyno.judge.comparison import comparison_entry
-from dbdyno.judge.decision import compare_all
-from dbdyno.judge.gate import Sure, gate, result, suite_result, sure
-from dbdyno.judge.stopping import progress
 from dbdyno.problem import Problem
 from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import Comparison, Family, Gate, GateResult, VerdictFile
+from dbdyno.verdict import judge
 
 # Percent by which the blocks scatter around the effect, so that the interval is ±0.4 %.
 SCATTER = (-0.4, 0.3, -0.2, 0.4, -0.3, 0.2, 0.1, -0.1)

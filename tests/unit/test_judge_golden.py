@@ -8,11 +8,10 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from dbdyno.judge import arithmetic
-from dbdyno.judge.figures import figures, interval_events
-from dbdyno.judge.gaps import longest_gap
-from dbdyno.judge.recording import Recording, failure, read
-from dbdyno.judge.window import windows
+from dbdyno.measure import arithmetic
+from dbdyno.measure.figures import figures, interval_events, longest_gap
+from dbdyno.measure.recording import Recording, failure, read
+from dbdyno.measure.window import windows
 from dbdyno.store import StoredTrial
 from dbdyno.store.records import Counts, End, EngineWarning, Generator, Interval, PhaseTotals, Slice
 

@@ -14,17 +14,17 @@ from tests.unit.test_judge_golden import recorded
 
 from dbdyno.checks import Context, Moment
 from dbdyno.checks.p15_design import find
+from dbdyno.decide.comparison import Comparison
+from dbdyno.decide.decision import compare_all, compare_further
+from dbdyno.decide.second_lines import second_lines
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.metrics import metric_key, metric_name, metric_text, percentile_of
 from dbdyno.experiment.model import Experiment, ServerSpec
 from dbdyno.experiment.reading import read_bytes
-from dbdyno.judge.comparison import Comparison
-from dbdyno.judge.decision import compare_all, compare_further
-from dbdyno.judge.few_beyond import few_beyond
-from dbdyno.judge.figures import figures
-from dbdyno.judge.second_lines import second_lines
-from dbdyno.judge.sentence import metric_sentence, sentence
-from dbdyno.judge.window import windows
+from dbdyno.measure.figures import figures
+from dbdyno.measure.window import windows
+from dbdyno.rules.design import few_beyond
+from dbdyno.say.sentence import metric_sentence, sentence
 from dbdyno.stats.histogram import merge
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store.measured import MeasuredTrial

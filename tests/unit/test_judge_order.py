@@ -13,10 +13,11 @@ from benchmarks.truth import simulation
 from tests.unit.simulated_trials import experiment, measured
 from tests.unit.stored_run import Making, Speed, judged
 
+from dbdyno.decide.decision import compare_all
+from dbdyno.decide.order_effect import order_effect
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.experiment.stop import Stop
-from dbdyno.judge.decision import compare_all
-from dbdyno.judge.order_effect import order_effect, order_findings
+from dbdyno.rules.design import order_finding
 from dbdyno.stats.paired import Ratios
 from dbdyno.store.verdict import OrderEffect
 
@@ -145,7 +146,7 @@ def changed(**values: Any) -> OrderEffect:
 
 
 def test_the_finding() -> None:
-    (found,) = order_findings(SURE, NAMES, "throughput", None)
+    (found,) = order_finding(SURE, NAMES, "throughput", None)
     assert (found.code, found.level, found.subject) == ("R10", "warn", "b")
     assert found.text == (
         "the variant that runs later in a block has -5.0 % throughput (-6.0 to -4.0) on oltp_read_write: "
@@ -154,7 +155,7 @@ def test_the_finding() -> None:
     )
     assert found.fix.startswith("To reduce it, use a longer warmup")
     assert found.evidence["crossover_interval_percent"] == [-10.5, -9.04]
-    (found,) = order_findings(SURE, NAMES, "latency_p95_us", None)
+    (found,) = order_finding(SURE, NAMES, "latency_p95_us", None)
     assert "has -5.0 % p95 latency" in found.text
 
 
@@ -171,7 +172,7 @@ def test_the_finding() -> None:
     ],
 )
 def test_what_is_a_finding(order: OrderEffect | None, delta_percent: float | None, findings: int) -> None:
-    assert len(list(order_findings(order, NAMES, "throughput", delta_percent))) == findings
+    assert len(list(order_finding(order, NAMES, "throughput", delta_percent))) == findings
 
 
 def ordered(position: float) -> Speed:

@@ -12,9 +12,10 @@ from tests.unit.stored_run import SECOND, Arms, Making, Spoil, judged, make
 
 from dbdyno.experiment.model import OltpWorkload, Stop
 from dbdyno.experiment.schedule import Trial
-from dbdyno.judge import load_generator
-from dbdyno.judge.evidence import gather, scheduled
-from dbdyno.judge.figures import merge_classes
+from dbdyno.measure import recording
+from dbdyno.measure.evidence import gather, scheduled
+from dbdyno.measure.figures import merge_classes
+from dbdyno.rules import generator
 from dbdyno.store import files
 
 ROOT = Path(__file__).parents[2]
@@ -609,9 +610,9 @@ def test_the_limits_of_the_generator_are_those_of_the_schema() -> None:
     properties = schema["$defs"]["Generator"]["properties"]
     limits = [properties[name]["x-limit"] for name in ("cpu", "lag_us_p99", "client_delay_us_p99")]
     assert limits == [
-        load_generator.GENERATOR_CPU,
-        load_generator.GENERATOR_LAG_US,
-        load_generator.CLIENT_DELAY,
+        generator.GENERATOR_CPU,
+        recording.GENERATOR_LAG_US,
+        recording.CLIENT_DELAY,
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dbdyno.judge.replication import Names, compare_comparisons, compare_effects, compare_factors
+from dbdyno.runs.replication import Names, compare_comparisons, compare_effects, compare_factors
 from dbdyno.store.verdict import (
     CombinedEffect,
     Comparison,

@@ -10,7 +10,7 @@ from benchmarks.truth.reports import with_costs
 from benchmarks.truth.simulation import World, experiment, simulate
 from scipy import stats
 
-from dbdyno.judge.cost_changes import explain
+from dbdyno.decide.cost_changes import explain
 from dbdyno.stats.family import ADVISORY_ALPHA, COSTS_ALPHA, costs_levels
 from dbdyno.stats.max_t import family_p_values
 from dbdyno.stats.paired import ALPHA

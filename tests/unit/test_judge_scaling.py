@@ -14,12 +14,13 @@ from tests.unit.pages import undrawn
 from tests.unit.stored_run import Making, Speed, make, verdict_of
 
 from dbdyno import report
+from dbdyno.decide.scaling import scaling
 from dbdyno.experiment.model import Load
 from dbdyno.experiment.schedule import Trial
-from dbdyno.judge import judge
-from dbdyno.judge.scaling import peak_findings, scaling
+from dbdyno.rules.design import peaks
 from dbdyno.stats.usl import Law
 from dbdyno.store.verdict import Scaling
+from dbdyno.verdict import judge
 
 SWEEP = (2, 8, 16, 32, 64, 128)
 LAWS = {"a": Law(4000.0, 0.03, 1e-3), "b": Law(4000.0, 0.01, 2e-4)}
@@ -159,7 +160,7 @@ def test_a_plateau_is_told_by_its_ends(tmp_path: Path) -> None:
     assert entry["fit_error_percent"] > 20.0
     assert {entry[key] for key in entry if key.startswith("knee")} == {None}
     assert entry["curve"] == []
-    assert list(peak_findings([Scaling.model_validate(entry)])) == []
+    assert list(peaks([Scaling.model_validate(entry)])) == []
 
 
 @pytest.mark.parametrize(("noise", "told"), [(0.03, 0.9), (0.10, 0.2)])
@@ -192,7 +193,7 @@ def test_a_knee_needs_the_blocks_that_show_the_rise_and_the_fall(blocks: int, pl
 def test_few_blocks_have_no_note_about_a_peak_outside_the_loads(blocks: int, kind: str) -> None:
     law = Law(100.0, 0.03, 0.0) if kind == "above" else Law(100.0, 0.9, 0.5)
     (entry,) = simulate(law.throughput, 0.005, 1, blocks=blocks)
-    notes = list(peak_findings([Scaling.model_validate(entry)]))
+    notes = list(peaks([Scaling.model_validate(entry)]))
     assert [note.evidence["knee"] for note in notes] == ([kind] if blocks == 6 else [])
 
 

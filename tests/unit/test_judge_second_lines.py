@@ -12,11 +12,11 @@ import pytest
 from benchmarks.truth.second_lines import with_second_lines
 from benchmarks.truth.simulation import World, experiment, simulate
 
+from dbdyno.decide.decision import compare_all
+from dbdyno.decide.second_lines import Line, second_lines
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge.decision import compare_all
-from dbdyno.judge.second_lines import Line, second_lines
-from dbdyno.judge.sentence import sentence
+from dbdyno.say.sentence import sentence
 from dbdyno.store.measured import MeasuredTrial
 
 

@@ -13,8 +13,8 @@ from tests.unit.stored_run import Arms, Making, Spoil, judged
 from dbdyno.change_text import times
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding, Level
-from dbdyno.judge.caveats import caveats
-from dbdyno.judge.wording import (
+from dbdyno.say.caveats import caveats
+from dbdyno.say.wording import (
     blocks_text,
     change,
     decimals_for,

@@ -9,17 +9,16 @@ from typing import Any
 import pytest
 from tests.unit.simulated_trials import experiment, measured
 
+from dbdyno.decide.decision import compare_all
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.explain.costs import Cost
 from dbdyno.explain.measures import Measure
 from dbdyno.finding import Finding
-from dbdyno.judge.debt import debts
-from dbdyno.judge.decision import compare_all
-from dbdyno.judge.drift import cold_starts, growth
-from dbdyno.judge.machine import machine
-from dbdyno.judge.resolution import below_resolution
-from dbdyno.judge.server_state import ServerState, read_state
+from dbdyno.measure.server_state import ServerState, read_state
+from dbdyno.rules.design import below_resolution
+from dbdyno.rules.host import machine
+from dbdyno.rules.server import cold_starts, debts, growth
 from dbdyno.store.measured import MeasuredTrial
 
 OF = experiment(loads=2, blocks=6)
@@ -162,7 +161,7 @@ def percentiles(base_us: float, other_us: float) -> list[Finding]:
     ]
     (comparison,) = compare_all(trials, of, [])
     assert comparison.scale.metric == metric
-    return list(below_resolution(comparison))
+    return list(below_resolution([comparison]))
 
 
 def test_a_difference_below_the_width_of_a_bucket() -> None:

@@ -18,9 +18,9 @@ from tests.unit.test_judge_golden import recorded
 
 from dbdyno.experiment.schedule import Trial
 from dbdyno.explain.costs import transactions_between
-from dbdyno.judge import arithmetic, slices
-from dbdyno.judge.figures import figures
-from dbdyno.judge.recording import Recording, read
+from dbdyno.measure import arithmetic, slices
+from dbdyno.measure.figures import figures
+from dbdyno.measure.recording import Recording, read
 from dbdyno.stats.histogram import bucket_lower_us
 from dbdyno.store.measured import MeasuredTrial, ScheduleEntry
 from dbdyno.store.records import Counts, PhaseTotals

@@ -9,7 +9,7 @@ from tests.unit.stored_run import Making, make, verdict_of
 from tests.unit.test_judge_why import edges
 
 from dbdyno.experiment.model import SqlStatement, SqlTransaction, SqlWorkload
-from dbdyno.judge import judge
+from dbdyno.verdict import judge
 
 LOOK = SqlWorkload(
     name="sql", label="look", transactions=(SqlTransaction(statements=(SqlStatement(sql="SELECT 1"),)),)

@@ -14,18 +14,20 @@ import pytest
 from tests.unit.simulated_trials import experiment, measured
 from tests.unit.stored_run import Arms, Making, judged, make, store, verdict_of
 
+from dbdyno.decide import decision, factorial
+from dbdyno.decide.decision import compare_all
+from dbdyno.decide.effects import judge_family
+from dbdyno.decide.stopping import Progress, decide, progress
 from dbdyno.experiment.model import Experiment, Factor, Stop
 from dbdyno.experiment.schedule import Trial, top_up
 from dbdyno.finding import Finding
-from dbdyno.judge import decision, evidence, factorial, judge
-from dbdyno.judge.decision import compare_all
-from dbdyno.judge.effects import judge_family
-from dbdyno.judge.sentence import sentence
-from dbdyno.judge.stopping import Progress, decide, progress
-from dbdyno.judge.wording import duration
+from dbdyno.measure import evidence
+from dbdyno.say.sentence import sentence
+from dbdyno.say.wording import duration
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store.endings import Ending, add_ending
 from dbdyno.store.measured import MeasuredTrial, ScheduleEntry
+from dbdyno.verdict import judge
 
 FACTORS = (Factor(name="version", levels=("x", "y")), Factor(name="threads", levels=("s", "t")))
 

@@ -18,20 +18,20 @@ from scipy import stats
 from tests.unit.stored_run import Making, experiment, judged, make
 from tests.unit.test_judge_why import edges
 
+from dbdyno.decide.comparison import comparison_entry
+from dbdyno.decide.decision import compare_all, share_of_verdicts
+from dbdyno.decide.gate import gate, sure
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment, OltpWorkload, Stop
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.experiment.schedule import Trial, schedule
-from dbdyno.judge import judge
-from dbdyno.judge.comparison import comparison_entry
-from dbdyno.judge.decision import compare_all, share_of_verdicts
-from dbdyno.judge.gate import gate, sure
 from dbdyno.report.suite_table import suite_tables
 from dbdyno.stats.joint import sign_patterns
 from dbdyno.stats.paired import joint_effects
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import VerdictFile
+from dbdyno.verdict import judge
 
 BLOCKS = 8
 

@@ -15,12 +15,12 @@ from tests.unit import stored_run
 from tests.unit.simulated_trials import experiment, measured
 from tests.unit.stored_run import Arms, Making, make
 
+from dbdyno.decide.decision import compare_all
 from dbdyno.experiment.model import OltpWorkload
 from dbdyno.experiment.schedule import Trial
-from dbdyno.judge import judge
-from dbdyno.judge.decision import compare_all
 from dbdyno.stats.histogram import bucket_lower_us
 from dbdyno.store import Run
+from dbdyno.verdict import judge
 
 VERDICTS = [
     "not-comparable",

@@ -28,10 +28,10 @@ from benchmarks.truth.warmup import (
 
 from dbdyno.experiment.model import Design, OltpWorkload
 from dbdyno.experiment.shapes import Ramp
-from dbdyno.judge import warmup
-from dbdyno.judge.recording import Recording
-from dbdyno.judge.warmup import warm_state
-from dbdyno.judge.window import drift, windows
+from dbdyno.measure.recording import Recording
+from dbdyno.measure.window import drift, windows
+from dbdyno.rules import warmth
+from dbdyno.rules.warmth import warm_state
 from dbdyno.stats.family import ADVISORY_ALPHA
 from dbdyno.store.measured import Drift, MeasuredTrial, ScheduleEntry, Window
 
@@ -284,8 +284,8 @@ def test_a_run_is_one_statement() -> None:
 def test_an_end_that_is_not_known_is_none(
     change: float, interval: tuple[float, float], words: str, ends: list[Any]
 ) -> None:
-    found = warmup._drift(
-        warmup.Change("b", warmup.WITHIN, change, interval), TITLE, experiment(DECLARED_5), "Fix it"
+    found = warmth._drift(
+        warmth.Change("b", warmth.WITHIN, change, interval), TITLE, experiment(DECLARED_5), "Fix it"
     )
     assert found.evidence["interval_percent"] == ends
     assert words in found.text

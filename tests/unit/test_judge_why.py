@@ -17,10 +17,10 @@ from dbdyno.experiment.schedule import Trial
 from dbdyno.explain.costs import SAMPLED_NAMES, costs, transactions_between
 from dbdyno.explain.formatting import amount, three_digits
 from dbdyno.explain.measures import counter
-from dbdyno.judge import judge
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.servers.usage import Usage, host
+from dbdyno.verdict import judge
 
 # Name -> what one transaction adds to it in a trial.
 PerTransaction = Callable[[Trial], Mapping[str, float]]

@@ -12,7 +12,6 @@ import pytest
 import typer
 from tests.unit.stored_run import Arms, Making, make, store, verdict_of
 
-from dbdyno import judge
 from dbdyno.commands import compare
 from dbdyno.commands.choices import Format, Output
 from dbdyno.commands.judging_again import Choices, judge_again
@@ -45,6 +44,7 @@ from dbdyno.report.writing import render_page, write
 from dbdyno.store import VERDICT, Run, StoreProblem, files
 from dbdyno.store.endings import Ending, add_ending
 from dbdyno.store.judgement import FOLDER, LaterJudgement, later_judgements
+from dbdyno.verdict import judge
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKLOADS = (OltpWorkload(name="oltp_read_write"), OltpWorkload(name="oltp_read_only"))
@@ -66,7 +66,7 @@ def without_charts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def finished(folder: Path, making: Making | None = None) -> Run:
     run = make(folder / "results", making or Making(connections=(10,)))
-    judge.judge(run)
+    judge(run)
     run.release()
     return run
 
@@ -505,7 +505,7 @@ def test_an_override_never_makes_resume_refuse(tmp_path: Path) -> None:
     for trial in other.schedule():
         if trial.block > 1:
             store(other, trial, other.experiment(), Making(connections=(10,)))
-    judge.judge(other)
+    judge(other)
     other.release()
     (choice,) = verdict_of(run)["chosen_afterwards"]
     assert choice["trials"] == 4
@@ -528,7 +528,7 @@ def test_an_override_before_the_first_trial_is_part_of_the_plan(tmp_path: Path) 
     other = resumed(run, {"P07": "the limit is known"})
     for trial in other.schedule():
         store(other, trial, other.experiment(), Making(connections=(10,)))
-    judge.judge(other)
+    judge(other)
     other.release()
     assert "chosen_afterwards" not in verdict_of(run)
     assert other.experiment().override == {"P07": "the limit is known"}

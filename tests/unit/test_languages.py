@@ -17,7 +17,7 @@ import pytest
 from markupsafe import Markup
 from tests.unit.stored_run import Making, make
 
-from dbdyno import judge, text
+from dbdyno import text
 from dbdyno.commands.choices import require_language
 from dbdyno.languages import IN_ENGLISH, Translator, languages, translator
 from dbdyno.languages.extract import patterns
@@ -31,6 +31,7 @@ from dbdyno.report.writing import write
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.texts import FILE, read_texts
 from dbdyno.text import Text, as_json, compose, compose_count, from_json, join, recall
+from dbdyno.verdict import judge
 
 OTHERS = [code for code in languages() if code != "en"]
 HANGUL = re.compile("[가-힣]")
@@ -144,7 +145,7 @@ def judged(folder: Path) -> Run:
         "subject": "", "override": None, "fix": "",
     }  # fmt: skip
     run = make(folder, Making(findings=[check], speed=lambda trial, _: 100 if trial.variant == "a" else 80))
-    judge.judge(run)
+    judge(run)
     return run
 
 
@@ -254,7 +255,7 @@ def test_no_text_of_the_report_is_left_untranslated(
         speed=lambda trial, _: 100 if trial.variant == "name-of-a" else 80,
     )
     run = make(tmp_path, making)
-    judge.judge(run)
+    judge(run)
     monkeypatch.setattr(page_module, "translator", lambda _: IN_BRACKETS)
     shown = Shown(page(gather(run), [], RenderedCharts(), "brackets")).text
     assert "⟦" in shown

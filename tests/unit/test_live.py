@@ -11,11 +11,11 @@ from tests.unit.stored_run import Making, experiment, make, store, stream
 
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
-from dbdyno.judge import judge
-from dbdyno.judge.live_latency import live_percentile_us
+from dbdyno.measure.preview import live_percentile_us
 from dbdyno.store import Run
 from dbdyno.store.live import RunFollower
 from dbdyno.store.trial import TrialWriter
+from dbdyno.verdict import judge
 
 SMALL = Making(blocks=2, connections=(10,))
 

@@ -14,7 +14,7 @@ from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
-from dbdyno.judge.reached_limit import reached_limit
+from dbdyno.rules.design import reached_limit
 from dbdyno.run import warmup
 from dbdyno.run.pairing import choose_pairing
 from dbdyno.run.plan import trial_plan

@@ -16,7 +16,6 @@ from dbdyno.cli.plan import plan as plan_command
 from dbdyno.commands.plan import describe, suggest_length, summary
 from dbdyno.experiment.model import Design, Factor, Point, Stop
 from dbdyno.experiment.schedule import Trial
-from dbdyno.judge import judge
 from dbdyno.problem import Problem
 from dbdyno.report.model import gather
 from dbdyno.report.page import design_rows
@@ -29,6 +28,7 @@ from dbdyno.stats.signed_rank import cut_off
 from dbdyno.stats.trial_length import Components
 from dbdyno.store import Run, files
 from dbdyno.store.endings import Ending, add_ending, read_endings, time_shares
+from dbdyno.verdict import judge
 
 ROOT = Path(__file__).parents[2]
 

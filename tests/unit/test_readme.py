@@ -11,12 +11,12 @@ import pytest
 import typer
 from tests.unit.stored_run import make
 
-from dbdyno import judge
 from dbdyno.cli import COMMANDS, app
 from dbdyno.commands import comparison_output
 from dbdyno.commands.choices import Format
 from dbdyno.drop_ins import DROP_INS
 from dbdyno.problem import ExitCode
+from dbdyno.verdict import judge
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "README.md").read_text()
@@ -70,7 +70,7 @@ def test_the_output_of_compare_is_that_of_the_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], page: str
 ) -> None:
     run = make(tmp_path)
-    judge.judge(run)
+    judge(run)
     comparison_output.show(run, run.experiment())
     printed = capsys.readouterr().out
     shown = (ROOT / page).read_text()

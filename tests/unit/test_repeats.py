@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from dbdyno.decide.decision import relevant_to
 from dbdyno.experiment import repeats
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import Trial, count_earlier_trials, engine_seed, schedule
-from dbdyno.judge.decision import relevant_to
-from dbdyno.judge.foreign_load import ForeignLoad, foreign_load, unchecked
+from dbdyno.measure.foreign_load import ForeignLoad, foreign_load
+from dbdyno.rules.host import unchecked
 from dbdyno.run.repeating import Repeats, plan_repeats
 from dbdyno.server_record import EdgesRecord, ForeignProcess, ForeignRecord
 from dbdyno.store import Run

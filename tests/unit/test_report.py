@@ -18,7 +18,6 @@ from tests.unit.stored_run import Arms, Making, make, verdict_of
 from dbdyno import report
 from dbdyno.cli.report import report as show
 from dbdyno.commands.choices import Format
-from dbdyno.judge import judge
 from dbdyno.report import formatting, tables
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
@@ -27,6 +26,7 @@ from dbdyno.store import Run, StoreProblem
 from dbdyno.store.endings import Resumption, add_resumption
 from dbdyno.store.warmup_trial import write_warmup_trials
 from dbdyno.variables.differences import differences
+from dbdyno.verdict import judge
 
 HOSTILE = "<script>alert(1)</script>"
 # Attributes by which a page could fetch something.

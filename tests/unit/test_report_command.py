@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from tests.unit.stored_run import Making, make
 
-from dbdyno import judge
 from dbdyno.store import Run
+from dbdyno.verdict import judge
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """One load has the fewest charts."""
     run = make(tmp_path_factory.mktemp("results"), Making(blocks=2, connections=(10,)))
-    judge.judge(run)
+    judge(run)
     run.release()
     return run
 

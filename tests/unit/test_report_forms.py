@@ -21,11 +21,11 @@ from dbdyno import report
 from dbdyno.commands import comparison_output
 from dbdyno.experiment.model import Factor
 from dbdyno.finding import Finding
-from dbdyno.judge.wording import effect_text
 from dbdyno.report import charts, formatting, tables
 from dbdyno.report.chart import PAPER, apply_style
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
+from dbdyno.say.wording import effect_text
 from dbdyno.stats.paired import Effect as Estimate
 from dbdyno.store import Run
 from dbdyno.store.verdict import Change, CombinedEffect, Scaling

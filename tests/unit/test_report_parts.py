@@ -9,20 +9,20 @@ from tests.unit.judged_run import Judged
 from tests.unit.pages import Page, joined, page_of, undrawn
 from tests.unit.stored_run import Making, make, make_large, verdict_of
 
-from dbdyno import judge
 from dbdyno.experiment.model import OltpWorkload
 from dbdyno.report import charts
 from dbdyno.report.check_texts import check_texts
 from dbdyno.report.model import gather
 from dbdyno.store import Run
 from dbdyno.store.measured import DISTRIBUTION_PERCENTS
+from dbdyno.verdict import judge
 
 PAGE_BYTES_MAX = 2_000_000
 
 
 def test_the_distribution_has_the_percentiles_of_the_figures(tmp_path: Path) -> None:
     run = make(tmp_path, Making(blocks=1))
-    judge.judge(run)
+    judge(run)
     trials = [one for one in gather(run).trials if one.figures]
     assert trials
     for trial in trials:
@@ -71,7 +71,7 @@ def test_the_card_has_word_change_and_sentence(tmp_path: Path) -> None:
 def test_the_card_of_a_suite_has_its_sentence_and_not_the_verdict_of_its_first_test(tmp_path: Path) -> None:
     tests = tuple(OltpWorkload(name="oltp_point_select", label=f"test-{number}") for number in range(4))
     run = make(tmp_path, Making(blocks=8, connections=(10,), names=("a", "b", "c"), workloads=tests))
-    judge.judge(run)
+    judge(run)
     texts = card_texts(run)
     assert any("b against a over 4 tests: 4 slower" in text and "1 more verdicts)" in text for text in texts)
     assert "SLOWER" not in texts

@@ -13,11 +13,11 @@ from tests.unit.pages import Page, joined
 from tests.unit.stored_run import Making, make, verdict_of
 
 from dbdyno.cli.site import site
-from dbdyno.judge import judge
 from dbdyno.problem import Problem
 from dbdyno.report.rendering import RenderedCharts
 from dbdyno.report.writing import render_page
 from dbdyno.store import VERDICT, Run, files
+from dbdyno.verdict import judge
 
 SMALL = Making(blocks=6, connections=(10,))
 HOSTILE = "<script>alert(1)</script> & \"quoted\" 'name' #?%2e"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.decide.stopping import ComparisonProgress
+from dbdyno.decide.stopping import Progress as Look
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Variant
 from dbdyno.experiment.schedule import Trial, schedule
-from dbdyno.judge.stopping import ComparisonProgress
-from dbdyno.judge.stopping import Progress as Look
 from dbdyno.run import progress
 from dbdyno.run.estimate import (
     COPY_BYTES_PER_S,

@@ -17,9 +17,9 @@ from tests.unit.test_run_coordinator import Listening, created, experiment, inte
 from dbdyno.cli.compare import compare as compare_command
 from dbdyno.commands.compare import _blocks_after, _print_resume_command
 from dbdyno.commands.progress_output import block_text
+from dbdyno.decide.stopping import ComparisonProgress, Progress
 from dbdyno.experiment.model import Experiment, Stop
 from dbdyno.experiment.schedule import Trial, planned_blocks, schedule, top_up
-from dbdyno.judge.stopping import ComparisonProgress, Progress
 from dbdyno.problem import Problem
 from dbdyno.run import progress, stopping
 from dbdyno.run.compare import compare

@@ -13,11 +13,11 @@ import pytest
 from benchmarks.truth.archive import unpack
 from benchmarks.truth.thinning import thin
 
-from dbdyno.judge import judge
-from dbdyno.judge.comparison import Comparison
-from dbdyno.judge.decision import compare_all
-from dbdyno.judge.evidence import gather
+from dbdyno.decide.comparison import Comparison
+from dbdyno.decide.decision import compare_all
+from dbdyno.measure.evidence import gather
 from dbdyno.store import Run
+from dbdyno.verdict import judge
 
 SERIES = Path(__file__).parents[1] / "fixtures/series"
 DIRECTED = {"faster", "slower", "mixed"}

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from tests.unit.stored_run import Making, make
 
-from dbdyno import judge, spreadsheet
+from dbdyno import spreadsheet
 from dbdyno.exports import WRITERS
 from dbdyno.report import tables
+from dbdyno.verdict import judge
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_names_and_errors_are_no_formulas(tmp_path: Path) -> None:
     )
     for path in run.path.glob("trials/*/trial.json"):
         path.write_text(path.read_text().replace('"crashed', f'"{error}'))
-    judge.judge(run)
+    judge(run)
     rows = list(csv.DictReader(io.StringIO(tables.as_csv(run))))
     assert {row["variant"] for row in rows} == {"'@a", f"'{name}"}
     assert any(row["failure"].startswith(f"'{error}") for row in rows)

@@ -10,13 +10,14 @@ import pytest
 from tests.unit.stored_run import Making, make
 from tests.unit.test_judge_golden import recorded
 
-from dbdyno import judge, report
-from dbdyno.judge.gaps import SPANS_MAX, ticks
-from dbdyno.judge.recording import Recording
+from dbdyno import report
+from dbdyno.measure.figures import SPANS_MAX, ticks
+from dbdyno.measure.recording import Recording
 from dbdyno.report.model import gather
 from dbdyno.report.stall_chart import stall_charts
 from dbdyno.report.stalls import gap_text, has_stall
 from dbdyno.store.measured import MeasuredTrial, Window
+from dbdyno.verdict import judge
 
 
 def recording(ends_us: list[int]) -> Recording:
@@ -51,7 +52,7 @@ def test_slices_and_records_without_ticks_have_none() -> None:
 @pytest.fixture
 def trials(tmp_path: Path) -> tuple[Any, list[MeasuredTrial]]:
     run = make(tmp_path, Making(speed=lambda _trial, _second: 100))
-    judge.judge(run)
+    judge(run)
     shown = gather(run)
     return shown, list(shown.trials)
 
@@ -85,7 +86,7 @@ def test_the_longest_gap_is_named_and_a_long_one_unfolds_the_charts(trials: Any)
 
 def test_the_page_has_the_charts_folded_if_no_gap_is_long(tmp_path: Path) -> None:
     run = make(tmp_path, Making(speed=lambda _trial, _second: 100))
-    judge.judge(run)
+    judge(run)
     page = report.write(run).read_text()
     # The records of these runs are those of an older engine, which did not record gaps.
     assert "Stalls: the longest gap" not in page

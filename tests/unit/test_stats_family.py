@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from tests.unit.simulated_trials import experiment, measured
 
+from dbdyno.decide.decision import compare_all
 from dbdyno.experiment.schedule import Trial
-from dbdyno.judge.decision import compare_all
 from dbdyno.stats import family as module
 from dbdyno.stats.family import ComparisonTests, SignificantEffects, decide
 

@@ -14,10 +14,10 @@ from tests.unit.stored_run import Making, make
 from dbdyno.cli.list import list as list_command
 from dbdyno.cli.show import show
 from dbdyno.commands.choices import TextFormat
-from dbdyno.judge import judge
 from dbdyno.problem import Problem
 from dbdyno.store import VERDICT, Run, StoreProblem, files
 from dbdyno.store.listing import find_run
+from dbdyno.verdict import judge
 
 SMALL = Making(blocks=6, connections=(10,))
 

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 from tests.unit.stored_run import Making, experiment, make, store
 
-from dbdyno import judge, report
+from dbdyno import report
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
 from dbdyno.report.rendering import RenderedCharts
 from dbdyno.store import Run, StoreProblem
+from dbdyno.verdict import judge
 
 # Runs commands of dbdyno, and writes what they open, execute and connect to.
 AUDITED = """
@@ -107,7 +108,7 @@ def _stored(results: Path, file: Path) -> Path:
     run = Run.create(results, plan, file.read_bytes(), None, {"host": "h", "lab": "1", "engine": "1"})
     for trial in schedule(plan):
         store(run, trial, experiment(making), making)
-    judge.judge(run)
+    judge(run)
     run.release()
     return run.path
 
@@ -195,7 +196,7 @@ def test_paths_in_names_lead_nowhere(tmp_path: Path) -> None:
     run = Run.create(results, experiment(making), b"", None, {"host": "h"})
     for trial in run.schedule():
         store(run, trial, experiment(making), making)
-    judge.judge(run)
+    judge(run)
     run.release()
     results_of = ("--results", str(results))
     output, _ = audited(
@@ -218,7 +219,7 @@ def test_a_report_follows_no_link(tmp_path: Path, name: str, monkeypatch: pytest
     own.mkdir()
     (own / "report.html").write_text("mine")
     run = make(tmp_path / "results", Making(blocks=6, connections=(10,)))
-    judge.judge(run)
+    judge(run)
     run.release()
     (run.path / name).symlink_to(own)
     with pytest.raises(StoreProblem, match="is a link"):

@@ -12,7 +12,6 @@ from rich.cells import cell_len
 from tests.unit.judged_run import Judged
 from tests.unit.stored_run import Making, experiment, make, verdict_of
 
-from dbdyno import judge
 from dbdyno.commands import comparison_output
 from dbdyno.commands.choices import Output
 from dbdyno.commands.console import SafeConsole, print_text
@@ -24,6 +23,7 @@ from dbdyno.finding import Finding
 from dbdyno.report.model import gather
 from dbdyno.run import progress
 from dbdyno.store import Run
+from dbdyno.verdict import judge
 
 NAMES = ("one-thread-per-connection", "pool-of-threads")
 WARNING = Finding("D01", "warn", "the load generator woke up late in trial 0003: 5 ms late.")
@@ -170,7 +170,7 @@ def test_the_table_shows_the_percentile_that_is_compared(
 ) -> None:
     making = Making(connections=(8,), rates=(100, 200), metrics=("p99",))
     run = make(tmp_path, making)
-    judge.judge(run)
+    judge(run)
     comparison_output.show(run, run.experiment())
     heading, _, first, *_ = capsys.readouterr().out.splitlines()
     assert "p99 ms" in heading
@@ -187,7 +187,7 @@ def test_a_sweep_says_where_throughput_is_highest(tmp_path: Path) -> None:
         connections=tuple(speeds),
         speed=lambda trial, _: speeds[trial.point.connections],
     )
-    verdict = judge.judge(make(tmp_path, making))
+    verdict = judge(make(tmp_path, making))
     assert peak(verdict) == "highest throughput: 300.0 transactions/s at 4 connections"
 
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from tests.unit.simulated_trials import measured
 
+from dbdyno.decide.comparison import comparison_entry
+from dbdyno.decide.decision import compare_all
 from dbdyno.experiment.differences import describe_differences, is_identical, list_differences
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment, OltpWorkload, ServerSpec, SqlWorkload
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.experiment.schedule import schedule
-from dbdyno.judge.comparison import comparison_entry
-from dbdyno.judge.decision import compare_all
-from dbdyno.judge.sentence import sentence
 from dbdyno.run.loading import data_key
 from dbdyno.run.plan import trial_plan
+from dbdyno.say.sentence import sentence
 from dbdyno.servers.kinds.remote import Password, RemoteServer
 from dbdyno.servers.url import parse_url
 

@@ -8,11 +8,11 @@ import pytest
 from tests.unit.stored_run import Making, experiment, make, store
 
 from dbdyno.experiment.schedule import schedule
-from dbdyno.judge import judge
 from dbdyno.problem import Problem
 from dbdyno.report import formatting
 from dbdyno.store import Run
 from dbdyno.store.live import RunFollower
+from dbdyno.verdict import judge
 from dbdyno.watch import view
 
 SMALL = Making(blocks=6, connections=(10,))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from dbdyno.codes import Caveat
 from dbdyno.experiment.model import Experiment, Load, Variant, Workload
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description, Server
@@ -75,3 +76,5 @@ class Check:
     title: str
     moments: frozenset[Moment]
     find: Callable[[Moment, Context], Iterator[Finding]]
+    # The short form of its warnings at the end of a verdict sentence.
+    caveat: Caveat = None

@@ -11,7 +11,7 @@ from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.finding import Finding, FreeForm
 from dbdyno.servers.server import Description
 from dbdyno.servers.sources.release import has_version
-from dbdyno.text import compose, join
+from dbdyno.text import compose, join, mark
 
 # Facts that identify a server. Data directory, socket and port identify a server that dbdyno starts, since
 # MariaDB has no server_uuid and a restored copy has the uuid of its snapshot.
@@ -303,4 +303,10 @@ def _stop(text: str, fix: str, evidence: FreeForm, subject: str) -> Finding:
     return Finding("P03", "stop", text, evidence, subject, fix=fix)
 
 
-CHECK = Check("P03", "Each variant keeps its server", frozenset({Moment.READY, Moment.AFTER_GROUP}), find)
+CHECK = Check(
+    "P03",
+    "Each variant keeps its server",
+    frozenset({Moment.READY, Moment.AFTER_GROUP}),
+    find,
+    caveat=mark("the server's identity is in doubt"),
+)

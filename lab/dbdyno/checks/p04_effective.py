@@ -9,7 +9,7 @@ from dbdyno.checks.adjustments import rounding, rule
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.experiment.quantities import Setting, as_text, is_loose, variable_name, with_unit
 from dbdyno.finding import Finding
-from dbdyno.text import compose
+from dbdyno.text import compose, mark
 from dbdyno.variables.options import is_effective, variable_of
 
 
@@ -152,4 +152,10 @@ def _missing_finding(option: str, declared: Setting, subject: str) -> Finding:
     )
 
 
-CHECK = Check("P04", "Declared settings are effective", frozenset({Moment.READY}), find)
+CHECK = Check(
+    "P04",
+    "Declared settings are effective",
+    frozenset({Moment.READY}),
+    find,
+    caveat=mark("a setting did not take effect as declared"),
+)

@@ -9,7 +9,7 @@ from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.experiment.differences import changes_server
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
-from dbdyno.text import compose, compose_count, join
+from dbdyno.text import compose, compose_count, join, mark
 from dbdyno.variables.differences import Difference, Kind, differences
 from dbdyno.variables.durability import NAMES
 
@@ -100,4 +100,10 @@ def _evidence(found: Sequence[Difference]) -> dict[str, object]:
     return {"variables": {one.name: dict(one.values) for one in found}}
 
 
-CHECK = Check("P05", "Differing variables are explained", frozenset({Moment.READY}), find)
+CHECK = Check(
+    "P05",
+    "Differing variables are explained",
+    frozenset({Moment.READY}),
+    find,
+    caveat=mark("variables differ that nobody declared"),
+)

@@ -10,7 +10,7 @@ from dbdyno.experiment.model import Variant
 from dbdyno.experiment.quantities import is_equal, variable_name
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
-from dbdyno.text import compose, join
+from dbdyno.text import compose, join, mark
 from dbdyno.variables.durability import OLD_NAMES, durability, is_weaker
 
 
@@ -115,4 +115,10 @@ def _values(description: Description, variant: Variant) -> dict[str, str]:
     return durability(description.record(), variant.session.variables)
 
 
-CHECK = Check("P06", "Durability and isolation are the same", frozenset({Moment.READY}), find)
+CHECK = Check(
+    "P06",
+    "Durability and isolation are the same",
+    frozenset({Moment.READY}),
+    find,
+    caveat=mark("durability or isolation differ, or are weaker than by default"),
+)

@@ -20,7 +20,7 @@ from dbdyno.experiment.model import Experiment, ScriptWorkload, Variant, Workloa
 from dbdyno.experiment.sql_reading import protocol_of
 from dbdyno.finding import Finding
 from dbdyno.run.description import describe
-from dbdyno.text import compose, compose_count, join
+from dbdyno.text import compose, compose_count, join, mark
 
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
@@ -167,4 +167,10 @@ def _connections(number: int) -> str:
     return compose_count(number, "{number:,} connection", "{number:,} connections")
 
 
-CHECK = Check("P07", "Limits suffice for the highest load", frozenset({Moment.DESIGN, Moment.READY}), find)
+CHECK = Check(
+    "P07",
+    "Limits suffice for the highest load",
+    frozenset({Moment.DESIGN, Moment.READY}),
+    find,
+    caveat=mark("connections or statements are near a limit"),
+)

@@ -21,7 +21,7 @@ from dbdyno.run.description import Statement
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import ServerProblem, StatementRefused
-from dbdyno.text import compose, join
+from dbdyno.text import compose, join, mark
 
 # Only statements that read are executed, so that the data do not change.
 READ_STATEMENTS = ("SELECT", "WITH", "TABLE", "VALUES")
@@ -298,4 +298,10 @@ class _StatementRunner:
         return int(root["Actual Rows"]), round(examined)
 
 
-CHECK = Check("P09", "Statements return the expected rows", frozenset({Moment.READY}), find)
+CHECK = Check(
+    "P09",
+    "Statements return the expected rows",
+    frozenset({Moment.READY}),
+    find,
+    caveat=mark("statements examined or returned unexpected numbers of rows"),
+)

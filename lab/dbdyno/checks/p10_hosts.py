@@ -10,7 +10,7 @@ from dbdyno.checks.topology import architecture, is_local
 from dbdyno.experiment.model import Variant
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
-from dbdyno.text import compose, join
+from dbdyno.text import compose, join, mark
 
 # The machine for which a PostgreSQL server was built, in the answer of version().
 _BUILT_FOR = re.compile(r" on ([A-Za-z0-9_]+)-")
@@ -80,4 +80,10 @@ def _cpus(product: str, variables: Mapping[str, str], origins: Mapping[str, str]
     return int(size) if product == "mariadb" and is_unset and size.isdecimal() else None
 
 
-CHECK = Check("P10", "Servers run on equal machines", frozenset({Moment.READY}), find)
+CHECK = Check(
+    "P10",
+    "Servers run on equal machines",
+    frozenset({Moment.READY}),
+    find,
+    caveat=mark("the machines differ"),
+)

@@ -13,7 +13,7 @@ from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.topology import is_local
 from dbdyno.experiment.cpus import format_cpus, parse_cpus
 from dbdyno.finding import Finding
-from dbdyno.text import compose, join
+from dbdyno.text import compose, join, mark
 
 # Process names of database servers.
 DATABASES = frozenset(
@@ -159,5 +159,12 @@ def _cpu_s(process: psutil.Process) -> float:
 
 
 CHECK = Check(
-    "P11", "Load generator and server have separate CPUs", frozenset({Moment.DESIGN, Moment.READY}), find
+    "P11",
+    "Load generator and server have separate CPUs",
+    frozenset({Moment.DESIGN, Moment.READY}),
+    find,
+    caveat={
+        "cpus": mark("client and server share CPU {cpus}: the result holds for this arrangement"),
+        "": mark("another database server was busy on this machine"),
+    },
 )

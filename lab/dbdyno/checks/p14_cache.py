@@ -9,7 +9,7 @@ from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.experiment.quantities import number
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
-from dbdyno.text import compose
+from dbdyno.text import compose, mark
 
 # Range of the ratio of data to cache in which a small difference in caching causes a large difference in
 # reads.
@@ -87,4 +87,10 @@ def _cache_bytes(description: Description) -> int:
     return int(number(description.variables.get(name, "")) or Decimal(0))
 
 
-CHECK = Check("P14", "Data are clearly smaller or larger than the cache", frozenset({Moment.READY}), find)
+CHECK = Check(
+    "P14",
+    "Data are clearly smaller or larger than the cache",
+    frozenset({Moment.READY}),
+    find,
+    caveat=mark("the data are about as large as the cache"),
+)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 
 from dbdyno.checks.check import Check, Context, Moment
+from dbdyno.decide.decision import verdict_test
+from dbdyno.decide.second_lines import BEYOND_MIN
 from dbdyno.experiment.differences import is_identical, list_differences
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.family import allows_false_discoveries, error_shares, family_size
@@ -14,10 +16,8 @@ from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.experiment.slices import load_s
 from dbdyno.experiment.stop import Stop
 from dbdyno.finding import Finding
-from dbdyno.judge.decision import verdict_test
-from dbdyno.judge.second_lines import BEYOND_MIN
 from dbdyno.stats.paired import ALPHA
-from dbdyno.text import compose, compose_count, join
+from dbdyno.text import compose, compose_count, join, mark
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
@@ -309,4 +309,10 @@ def _warn(text: str, fix: str, subject: str = "", **evidence: object) -> Finding
     return Finding(code="P15", level="warn", text=text, evidence=evidence, subject=subject, fix=fix)
 
 
-CHECK = Check("P15", "The design supports a verdict", frozenset({Moment.DESIGN}), find)
+CHECK = Check(
+    "P15",
+    "The design supports a verdict",
+    frozenset({Moment.DESIGN}),
+    find,
+    caveat=mark("the design is weak"),
+)

@@ -9,7 +9,7 @@ from dbdyno.experiment.differences import differing_variables, list_differences
 from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
-from dbdyno.text import compose, join
+from dbdyno.text import compose, join, mark
 
 # (Product, variable) that the server accepts and ignores -> why it does.
 IGNORED: Mapping[tuple[str, str], str] = {
@@ -96,4 +96,10 @@ def _count_other_differences(experiment: Experiment, variant: Variant) -> int:
     return sum(not key.startswith("variables.") for key in list_differences(experiment, variant))
 
 
-CHECK = Check("P17", "Declared differences take effect", frozenset({Moment.READY}), find)
+CHECK = Check(
+    "P17",
+    "Declared differences take effect",
+    frozenset({Moment.READY}),
+    find,
+    caveat=mark("the variants may not differ in what this workload does"),
+)

@@ -19,7 +19,7 @@ from dbdyno.experiment.quantities import number
 from dbdyno.experiment.server import size_bytes
 from dbdyno.finding import Finding
 from dbdyno.run.estimate import ROW_BYTES
-from dbdyno.text import compose
+from dbdyno.text import compose, mark
 
 # Share of the memory that caches may use. A server also needs memory for connections, logs and the OS page
 # cache.
@@ -247,5 +247,12 @@ def _gib(size: int) -> str:
 
 
 CHECK = Check(
-    "P19", "Caches fit into memory, and CPUs are whole", frozenset({Moment.DESIGN, Moment.READY}), find
+    "P19",
+    "Caches fit into memory, and CPUs are whole",
+    frozenset({Moment.DESIGN, Moment.READY}),
+    find,
+    caveat={
+        "quota_cpus": mark("a control group limits the CPU time of client and server"),
+        "": mark("the memory or disk is unusual"),
+    },
 )

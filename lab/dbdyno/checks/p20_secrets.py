@@ -77,4 +77,4 @@ def _texts(key: str, value: object) -> Iterator[tuple[str, str]]:
         yield key, value
 
 
-CHECK = Check("P20", "Passwords are not readable by others", frozenset({Moment.DESIGN}), find)
+CHECK = Check("P20", "Passwords are not readable by others", frozenset({Moment.DESIGN}), find, caveat="")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
-from dbdyno.text import compose, join
+from dbdyno.text import compose, join, mark
 
 # Options of a C compiler that change the speed of a program.
 _SPEED_OPTION = re.compile(
@@ -84,4 +84,10 @@ def speed_facts(description: Description) -> Mapping[str, str]:
     } | facts
 
 
-CHECK = Check("P23", "Servers are built in the same way", frozenset({Moment.READY}), find)
+CHECK = Check(
+    "P23",
+    "Servers are built in the same way",
+    frozenset({Moment.READY}),
+    find,
+    caveat=mark("the servers were built differently"),
+)

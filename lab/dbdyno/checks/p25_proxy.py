@@ -11,7 +11,7 @@ from dbdyno.finding import Finding, Level
 from dbdyno.run.description import describe
 from dbdyno.servers.proxies import PROGRAMS
 from dbdyno.servers.proxies.proxy import Pool
-from dbdyno.text import compose
+from dbdyno.text import compose, mark
 
 # Besides the load one client of dbdyno connects, to see that the proxy answers.
 _OWN_CLIENTS = 1
@@ -128,4 +128,10 @@ def _finding(context: Context, level: Level, text: str, fix: str) -> Finding:
     return Finding("P25", level, text, {}, context.subject, fix=fix)
 
 
-CHECK = Check("P25", "The proxy can serve the load", frozenset({Moment.READY}), find)
+CHECK = Check(
+    "P25",
+    "The proxy can serve the load",
+    frozenset({Moment.READY}),
+    find,
+    caveat=mark("the proxy does not keep the settings of the sessions"),
+)

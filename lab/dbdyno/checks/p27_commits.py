@@ -15,7 +15,7 @@ from dbdyno.finding import Finding
 from dbdyno.run.description import describe
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import ServerProblem
-from dbdyno.text import compose, join, join_some
+from dbdyno.text import compose, join, join_some, mark
 
 # Maximum number of statements and transactions that a text names.
 _NAMED_MAX = 3
@@ -187,4 +187,10 @@ def _reasons(session: _Session) -> Iterator[tuple[str, str]]:
         yield compose("they begin and have no COMMIT"), compose("End them with COMMIT or ROLLBACK")
 
 
-CHECK = Check("P27", "Transactions end when they are counted", frozenset({Moment.READY}), find)
+CHECK = Check(
+    "P27",
+    "Transactions end when they are counted",
+    frozenset({Moment.READY}),
+    find,
+    caveat=mark("transactions count that were not committed"),
+)

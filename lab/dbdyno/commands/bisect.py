@@ -18,7 +18,6 @@ from typing import NoReturn
 
 import typer
 
-from dbdyno import judge
 from dbdyno.binary import EngineProblem
 from dbdyno.commands import bisect_output, comparison_output
 from dbdyno.commands.bisect_versions import Ends, Versions, choose_versions
@@ -40,17 +39,6 @@ from dbdyno.experiment.bisection import (
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import ORDER_SEEDS
 from dbdyno.fleet.fleet_engine import open_engine
-from dbdyno.judge.bisection import (
-    Answer,
-    Question,
-    Step,
-    blocks_needed,
-    conclude,
-    decider,
-    level_of,
-    recall,
-)
-from dbdyno.judge.bisection import bisect as search
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.compare import compare as run_comparison
@@ -60,10 +48,22 @@ from dbdyno.run.failures import CannotRunProblem
 from dbdyno.run.pairing import choose_pairing
 from dbdyno.run.progress import BlockEnded, Listener, Progress
 from dbdyno.run.stopping import Limits
+from dbdyno.runs.bisection import (
+    Answer,
+    Question,
+    Step,
+    blocks_needed,
+    conclude,
+    decider,
+    level_of,
+    recall,
+)
+from dbdyno.runs.bisection import bisect as search
 from dbdyno.servers.server import MachineProblem
 from dbdyno.store import Run, StoreProblem, files
 from dbdyno.store.bisection import BisectionRecord, StepRecord, new_record_path, newest_record
 from dbdyno.store.listing import list_runs
+from dbdyno.verdict import judge
 
 
 class _StepStopped(Problem):
@@ -248,12 +248,12 @@ class _Bisection:
         except Problem:
             if not run.discard_if_empty():
                 with contextlib.suppress(Problem):
-                    judge.judge(run)
+                    judge(run)
             raise
         finally:
             run.release()
         with files.store_errors(run.path):
-            judge.judge(run)
+            judge(run)
         if conclusion.stops:
             stop = conclusion.stops[0]
             if question.candidate is None or stop.subject != question.candidate:

@@ -10,8 +10,8 @@ from rich.console import Console
 from dbdyno.commands.bisect_versions import Versions
 from dbdyno.commands.console import print_text, result_console
 from dbdyno.experiment.metrics import HIGHER_IS_BETTER, metric_text
-from dbdyno.judge.bisection import Answer, Question, Step, steps_of
-from dbdyno.judge.wording import blocks_count, effect_text, join_words, relation
+from dbdyno.runs.bisection import Answer, Question, Step, steps_of
+from dbdyno.say.wording import blocks_count, effect_text, join_words, relation
 from dbdyno.store.bisection import BisectionRecord
 
 

@@ -21,7 +21,6 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from dbdyno import judge
 from dbdyno.commands import comparison_output
 from dbdyno.commands.choices import Output, Undecided
 from dbdyno.commands.console import SafeConsole, print_text
@@ -31,13 +30,13 @@ from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.plan import summary
 from dbdyno.commands.progress_output import show_progress
 from dbdyno.commands.sharing import only_measurement
+from dbdyno.decide.gate import require_gate
 from dbdyno.experiment.base import DURATION_S_MAX
 from dbdyno.experiment.durations import format_duration, parse_duration_s
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.rejudging import Rejudging
 from dbdyno.experiment.schedule import ORDER_SEEDS
 from dbdyno.fleet.fleet_engine import open_engine
-from dbdyno.judge.gate import require_gate
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.compare import compare as run_comparison
@@ -54,6 +53,7 @@ from dbdyno.store.endings import read_endings, time_shares
 from dbdyno.store.judgement import complete_judgement, has_ended, store_judgement
 from dbdyno.store.verdict import VerdictFile
 from dbdyno.store.workers import chosen_workers
+from dbdyno.verdict import judge
 
 
 @dataclass(frozen=True)
@@ -117,12 +117,12 @@ def conclude(run: Run, experiment: Experiment, output: Output) -> VerdictFile:
     """
     shown = run
     with files.store_errors(run.path):
-        verdict = judge.judge(run)
+        verdict = judge(run)
         if experiment.override != run.experiment().override:
             removed = dict.fromkeys(run.experiment().override)
             changes = Rejudging(override={**removed, **experiment.override})
             shown = judgement = store_judgement(run, changes, None)
-            verdict = judge.judge(judgement)
+            verdict = judge(judgement)
             complete_judgement(judgement)
     comparison_output.show(shown, experiment, output)
     if output.writes_report:

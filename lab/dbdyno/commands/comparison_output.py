@@ -19,7 +19,6 @@ from dbdyno.experiment.metrics import is_latency
 from dbdyno.experiment.model import Experiment, ServerSpec, Workload
 from dbdyno.experiment.slices import describe_slices
 from dbdyno.finding import LEVELS, Finding
-from dbdyno.judge.wording import join_words
 from dbdyno.languages import IN_ENGLISH, Translator, translator
 from dbdyno.problem import Problem
 from dbdyno.report import formatting
@@ -28,6 +27,7 @@ from dbdyno.report.judgements import judgement_texts
 from dbdyno.report.tables import as_json
 from dbdyno.run.pilot import describe_plan
 from dbdyno.run.warmup import describe_probe, has_warmup_trials, length_s
+from dbdyno.say.wording import join_words
 from dbdyno.store import Run
 from dbdyno.store.run import JudgeFiles
 from dbdyno.store.verdict import VerdictFile

@@ -13,11 +13,11 @@ from dbdyno.commands.choices import TextFormat
 from dbdyno.commands.console import SafeConsole, print_text, result_console
 from dbdyno.commands.stored_run import judge_if_needed, open_run
 from dbdyno.experiment.metrics import metric_text
-from dbdyno.judge.comparable import Side, differences, has_same_points, is_unpaired, side
-from dbdyno.judge.replication import TITLES, Names, compare_comparisons, compare_factors
-from dbdyno.judge.unpaired import compare_unpaired
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.report import formatting
+from dbdyno.runs.comparable import Side, differences, has_same_points, is_unpaired, side
+from dbdyno.runs.replication import TITLES, Names, compare_comparisons, compare_factors
+from dbdyno.runs.unpaired import compare_unpaired
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.imported import READING, is_imported
 from dbdyno.store.listing import EXPERIMENT, find_folder

@@ -12,9 +12,9 @@ from typing import Any
 from dbdyno.commands.choices import TextFormat
 from dbdyno.commands.console import SafeConsole, print_text
 from dbdyno.commands.stored_run import judge_if_needed, open_run
-from dbdyno.judge.imported import Measured, Row, of_document, of_trials, rows
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.reading.result import FIGURE_TEXTS
+from dbdyno.runs.imported import Measured, Row, of_document, of_trials, rows
 from dbdyno.store.imported import Imported, is_imported
 
 _CANNOT_TELL = (

@@ -27,14 +27,14 @@ from dbdyno.commands.stored_run import judge_if_needed, open_run
 from dbdyno.commands.text_table import Column, fit, heading, line
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge.comparable import side
-from dbdyno.judge.history import CONFIRMING_RUNS, SUFFIX, Night, confirmed_runs
-from dbdyno.judge.history import history as make_history
 from dbdyno.languages import Translator, translator
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.report import formatting
 from dbdyno.run.confirming import confirming_document, confirming_experiment
 from dbdyno.run.stopping import finished_blocks
+from dbdyno.runs.comparable import side
+from dbdyno.runs.history import CONFIRMING_RUNS, SUFFIX, Night, confirmed_runs
+from dbdyno.runs.history import history as make_history
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.history import ExcludedRun, History, HistoryChange, HistorySeries
 from dbdyno.store.listing import began, is_running, list_runs

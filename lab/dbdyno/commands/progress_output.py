@@ -16,16 +16,16 @@ from rich.text import Text
 from dbdyno.commands.console import print_text
 from dbdyno.commands.trial_table import TrialTable
 from dbdyno.commands.verbosity import announce, is_verbose
+from dbdyno.decide.stopping import ComparisonProgress
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
-from dbdyno.judge.stopping import ComparisonProgress
-from dbdyno.judge.wording import signed
 from dbdyno.report import formatting
 from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
 from dbdyno.run.estimate import Estimate
+from dbdyno.say.wording import signed
 from dbdyno.store import StoredTrial
 from dbdyno.store.run import trial_folder
 from dbdyno.waiting import reported_by

@@ -24,10 +24,10 @@ from dbdyno.commands.option_document import as_toml
 from dbdyno.experiment.file_reading import parse_toml
 from dbdyno.experiment.model import SqlWorkload
 from dbdyno.experiment.reading import read, read_bytes
-from dbdyno.judge.comparable import Side, differences, side
-from dbdyno.judge.replication import Names
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.report.replication import Published, read_published
+from dbdyno.runs.comparable import Side, differences, side
+from dbdyno.runs.replication import Names
 from dbdyno.store import StoreProblem
 from dbdyno.store.run import experiment_hash, stored_experiment
 

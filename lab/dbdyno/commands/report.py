@@ -23,15 +23,15 @@ from dbdyno.commands.gating import exit_code, parse_max_loss, require_max_loss
 from dbdyno.commands.judging_again import Choices, judge_again, show_chosen
 from dbdyno.commands.opening import open_page
 from dbdyno.commands.stored_run import judge_if_needed, open_run
+from dbdyno.decide.gate import gate, require_gate
 from dbdyno.exports import WRITERS
-from dbdyno.judge.afterwards import mark_gate
-from dbdyno.judge.gate import gate, require_gate
 from dbdyno.languages import translator
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.report import tables
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.report.writing import ImageFormat, refuse_links
+from dbdyno.say.afterwards import mark_gate
 from dbdyno.store import Run
 
 

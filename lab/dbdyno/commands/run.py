@@ -15,7 +15,6 @@ from typing import NoReturn
 
 import typer
 
-from dbdyno import judge
 from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.sharing import only_measurement
@@ -37,6 +36,7 @@ from dbdyno.run.sweep import sweep
 from dbdyno.servers.kinds.remote import RemoteServer, read_password
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.run import trial_folder
+from dbdyno.verdict import judge
 
 # The finding "a trial failed" is not printed, because the row of the trial says so.
 _TRIAL_FAILED = "R04"
@@ -127,7 +127,7 @@ def _conclude(stored: Run, end: Conclusion) -> NoReturn:
     if end.done + end.failed:
         printed = stored.findings()
         # The checks of results, such as the load generator's CPU use, run only now.
-        verdict = judge.judge(stored)
+        verdict = judge(stored)
         if highest := peak(verdict):
             announce(highest)
         for finding in verdict.checks:

@@ -26,6 +26,6 @@ def judge_if_needed(run: Run, language: str = ENGLISH) -> None:
     is_english_only = language != ENGLISH and not (run.judged_path / texts.FILE).exists()
     if judged is None or was_changed or is_english_only or run.changed_files():
         # scipy takes a second to import.
-        from dbdyno.judge import judge  # noqa: PLC0415
+        from dbdyno.verdict import judge  # noqa: PLC0415
 
         judge(run)

@@ -13,8 +13,8 @@ retried or not. A failed point shows the reason instead of numbers.
 from __future__ import annotations
 
 from dbdyno.commands.text_table import Column, heading, line
-from dbdyno.judge.figures import figures
-from dbdyno.judge.recording import failure, read
+from dbdyno.measure.figures import figures
+from dbdyno.measure.recording import failure, read
 from dbdyno.report.formatting import load, plateau, rate
 from dbdyno.store import StoredTrial
 from dbdyno.store.measured import Figures, Window

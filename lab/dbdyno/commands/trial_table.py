@@ -21,7 +21,7 @@ from dbdyno.commands.text_table import Column, heading, line
 from dbdyno.experiment.metrics import THROUGHPUT, metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
-from dbdyno.judge.preview import Preview, preview
+from dbdyno.measure.preview import Preview, preview
 from dbdyno.report import formatting
 from dbdyno.store import StoredTrial
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from dbdyno.codes import codes
 from dbdyno.experiment import background_reading, fleet, proxy, slices, sql_reading
 from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.family import allows_false_discoveries, has_verdict, is_factorial
 from dbdyno.experiment.model import ConnectionSettings, Experiment, Load, ScriptWorkload, SqlWorkload, Variant
-from dbdyno.experiment.overrides import CODES
 from dbdyno.experiment.script_reading import workload_title
 from dbdyno.experiment.variant_reading import relocate
 
@@ -34,8 +34,10 @@ def find_independent_errors(document: Mapping[str, Any], resolved: Mapping[str, 
 def find_override_errors(override: Mapping[str, Any]) -> Iterator[InputError]:
     """Errors in the codes and the reasons of [override]."""
     for code, reason in override.items():
-        if code not in CODES:
-            yield InputError(f"override.{code}", reason, "no check has this code", did_you_mean(code, CODES))
+        if code not in codes():
+            yield InputError(
+                f"override.{code}", reason, "no check has this code", did_you_mean(code, codes())
+            )
         elif isinstance(reason, str) and not reason.strip():
             fix = f'Write {code} = "the reason why the run may continue"'
             yield InputError(f"override.{code}", reason, "an override needs a reason", fix)

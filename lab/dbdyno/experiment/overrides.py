@@ -17,13 +17,6 @@ from dbdyno.experiment.script_reading import workload_title
 
 LISTED = ("workload", "variant")
 SECTIONS = ("experiment", "load", "design", "client", "fleet", "loading", "override", *LISTED)
-# Codes of the checks (docs/checks.md), of which those of level stop, and D06, can be overridden.
-CODES = frozenset(
-    [f"P{number:02}" for number in (*range(2, 21), 22, 23, 24, 25, 26, 27)]
-    + [f"D{number:02}" for number in (1, 2, 3, 4, 5, 6, 7, 8)]
-    + [f"R{number:02}" for number in (1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)]
-    + ["Q02"]
-)
 _KEY = re.compile(r"(?P<section>[a-z_]+)(?:\[(?P<name>[^\]]*)\])?\.(?P<rest>.+)")
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from dbdyno.experiment.bisection import Document, comparison_document, with_server
 from dbdyno.experiment.model import JUDGING_KEYS, Design, Experiment, Variant
 from dbdyno.experiment.reading import read_document
-from dbdyno.judge.history import SUFFIX, confirmed_runs, confirming_blocks, variant_name
 from dbdyno.problem import Problem
+from dbdyno.runs.history import SUFFIX, confirmed_runs, confirming_blocks, variant_name
 from dbdyno.server_record import ServerRecord
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.software import describe_server

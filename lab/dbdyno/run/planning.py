@@ -15,11 +15,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from dbdyno.decide.decision import verdict_test
 from dbdyno.experiment.metrics import CAPACITY, THROUGHPUT
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, schedule, split_by_start
 from dbdyno.experiment.slices import load_s
-from dbdyno.judge.decision import verdict_test
 from dbdyno.run import progress
 from dbdyno.run.estimate import ROW_BYTES, Estimate
 from dbdyno.run.loading import data_key

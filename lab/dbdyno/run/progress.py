@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from dbdyno.decide.stopping import Progress as Look
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
-from dbdyno.judge.stopping import Progress as Look
 from dbdyno.store.document import Why
 
 

@@ -19,8 +19,8 @@ that all tests of a variant lose less is an intersection-union test (Berger 1982
 test has the full level, without adjustment for the others, because the claim is wrong only if it is wrong
 about one that loses more.
 
-A zone of equivalence has tests of its own (`judge/effects.py`); an effect is not both zero and at the edge of
-the zone.
+A zone of equivalence has tests of its own (`decide/effects.py`); an effect is not both zero and at the edge
+of the zone.
 
 If all effects of a comparison are significant, and its gate and its equivalence are decided, its budget is
 divided equally among the other comparisons, as in Holm's procedure (1979, Scand. J. Stat. 6:65); if there is

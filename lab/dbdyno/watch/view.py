@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
-from dbdyno.judge.live_latency import live_percentile_us
+from dbdyno.measure.preview import live_percentile_us
 from dbdyno.report import formatting
 from dbdyno.store.live import LiveRun, LiveTrial, Part
 from dbdyno.text import compose, join

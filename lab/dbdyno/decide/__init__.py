@@ -1,0 +1,1 @@
+"""Questions -> effects -> families -> verdicts. It measures nothing and connects to no server."""

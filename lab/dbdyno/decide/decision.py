@@ -1,0 +1,270 @@
+"""Decides the verdicts of all comparisons of a run, from its measured trials.
+
+The functions here are pure, so benchmarks/truth can call them with simulated trials.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from dbdyno.decide.capacity import capacities
+from dbdyno.decide.comparison import Comparison, NoiseFloors, Question, Sample, Scale, pair
+from dbdyno.decide.effects import (
+    Assessment,
+    Judged,
+    Stopping,
+    assess,
+    assess_jointly,
+    judge_family,
+    judge_identical,
+    overall_looks,
+)
+from dbdyno.experiment.differences import is_identical
+from dbdyno.experiment.family import allows_false_discoveries, error_shares, is_factorial
+from dbdyno.experiment.model import Experiment
+from dbdyno.finding import Finding
+from dbdyno.stats.family import blocks_for_verdict, verdicts_share
+from dbdyno.stats.paired import ALPHA
+from dbdyno.stats.repeated import Looks
+from dbdyno.stats.verdict_rule import Verdict
+from dbdyno.store.measured import MeasuredTrial
+
+# Codes of the checks whose warnings [override] may override. It may override the stops of every check.
+OVERRIDABLE_WARNINGS = frozenset({"D06"})
+
+
+def scale(experiment: Experiment) -> Scale:
+    """The metric and limits of an experiment's verdicts."""
+    shares, tests = error_shares(experiment), tests_per_variant(experiment)
+    return Scale(experiment.metrics[0], experiment.design.delta_percent, shares, tests)
+
+
+def tests_per_variant(experiment: Experiment) -> int:
+    """Number of tests (workloads) of a variant that are judged jointly.
+
+    Contrasts of factors are not, nor are verdicts whose false discovery rate is limited.
+    """
+    is_separate = is_factorial(experiment) or allows_false_discoveries(experiment)
+    return 1 if is_separate else len(experiment.workloads)
+
+
+def further_scales(experiment: Experiment) -> list[Scale]:
+    """Those of the further metrics of `design.metrics`, which share a second family-wise error rate."""
+    further = experiment.metrics[1:]
+    size, tests = error_shares(experiment, len(further)), tests_per_variant(experiment)
+    return [Scale(metric, experiment.design.delta_percent, size, tests) for metric in further]
+
+
+def stopping(experiment: Experiment, family: float = 1) -> Stopping | None:
+    """What the statistics of `family` tests with a common error rate need; None for fixed blocks."""
+    stop = experiment.design.stop
+    if stop is None:
+        return None
+    return Stopping(None if stop.top_up else stop.max_blocks, int(family), stop.max_blocks)
+
+
+def share_of_verdicts(experiment: Experiment, metric: str | None = None) -> float:
+    """The share of the family-wise error rate for the verdicts on the first metric.
+
+    The rest is for the second lines. The further metrics share an error rate of their own.
+    """
+    if is_factorial(experiment) or metric not in (None, experiment.metrics[0]):
+        return 1.0
+    design = experiment.design
+    return verdicts_share(error_shares(experiment), None if design.stop else design.blocks)
+
+
+@dataclass(frozen=True)
+class VerdictTest:
+    """How the effects of one metric over all loads are tested; known before the run."""
+
+    # Significance level of the interval of each effect.
+    alpha: float
+    # Significance level of the test.
+    level: float
+    looks: Looks | None
+    # Minimum number of blocks with which there can be a verdict.
+    blocks_needed: int
+
+
+def verdict_test(experiment: Experiment, metric: str | None = None) -> VerdictTest:
+    """The test of the verdicts by a metric, by default the first."""
+    further = metric in experiment.metrics[1:]
+    family = error_shares(experiment, len(experiment.metrics) - 1 if further else 1)
+    loads = 1 if experiment.load.promise else len(experiment.load.points())
+    share, alpha = share_of_verdicts(experiment, metric), ALPHA / family
+    stop = stopping(experiment, family)
+    looks = overall_looks(stop, loads, share) if stop else None
+    return VerdictTest(alpha, share * alpha, looks, blocks_for_verdict(alpha, loads, share, looks))
+
+
+def compare_all(
+    trials: Sequence[MeasuredTrial], experiment: Experiment, findings: Sequence[Finding]
+) -> list[Comparison]:
+    """The comparisons of each variant with the baseline on each workload, in the order of the file.
+
+    `findings` may stop a comparison. With `design.stop` the trials are those of finished blocks, in the order
+    in which the blocks were finished.
+    """
+    return _compare(trials, experiment, findings, [scale(experiment)])
+
+
+def compare_further(
+    trials: Sequence[MeasuredTrial], experiment: Experiment, findings: Sequence[Finding]
+) -> list[list[Comparison]]:
+    """For each of these comparisons, the same by every further metric of `design.metrics`."""
+    scales = further_scales(experiment)
+    if not scales:
+        return [[] for _ in experiment.variants[1:] for _ in experiment.workloads]
+    compared = _compare(trials, experiment, findings, scales)
+    return [compared[first : first + len(scales)] for first in range(0, len(compared), len(scales))]
+
+
+def _compare(
+    trials: Sequence[MeasuredTrial],
+    experiment: Experiment,
+    findings: Sequence[Finding],
+    scales: Sequence[Scale],
+) -> list[Comparison]:
+    """The comparisons by some metrics, whose verdicts are one family; the metrics vary fastest."""
+    samples = [_sample(question, trials, experiment, findings) for question in _questions(experiment, scales)]
+    share = share_of_verdicts(experiment, scales[0].metric)
+    assessments = _assess(samples, experiment)
+    # Identical variants never get a direction; in a factorial run the sentences about factors have the
+    # verdicts, so comparisons get none either.
+    is_judged = [not (one.is_identical or is_factorial(experiment)) for one in samples]
+    without = {
+        place: judge_identical(assessments[place], one.conditions())
+        for place, one in enumerate(samples)
+        if not is_judged[place]
+    }
+    floors = NoiseFloors(
+        [(samples[place], judged) for place, judged in without.items() if not is_factorial(experiment)]
+    )
+    places = list(itertools.compress(range(len(samples)), is_judged))
+    family = [samples[place] for place in places]
+    if allows_false_discoveries(experiment):
+        results = _judge_for_discoveries(family, floors, share)
+    else:
+        members = [(assessments[place], samples[place].conditions(floors)) for place in places]
+        results = judge_family(members, share * ALPHA)
+    judged = without | dict(zip(places, results, strict=True))
+    return [Comparison(one, judged[place], floors, experiment) for place, one in enumerate(samples)]
+
+
+def _questions(experiment: Experiment, scales: Sequence[Scale]) -> Iterator[Question]:
+    """Each variant against the baseline on each workload, by each metric."""
+    allowed = experiment.design.max_loss_percent
+    for variant, workload, one in itertools.product(experiment.variants[1:], experiment.workloads, scales):
+        is_gated = allowed is not None and one.metric == experiment.metrics[0]
+        yield Question(
+            baseline=experiment.variants[0].name,
+            variant=variant.name,
+            workload=workload.title,
+            scale=one,
+            is_identical=is_identical(experiment, variant),
+            limit_percent=one.limit_percent(allowed) if is_gated and allowed is not None else None,
+        )
+
+
+def _sample(
+    question: Question,
+    trials: Sequence[MeasuredTrial],
+    experiment: Experiment,
+    findings: Sequence[Finding],
+) -> Sample:
+    """The trials that answer a question, and the findings that forbid an answer."""
+    baseline, variant = question.baseline, question.variant
+    of_both = [t for t in trials if t.workload == question.workload and t.variant in (baseline, variant)]
+    return Sample(
+        question,
+        of_both,
+        tuple(pair(of_both, point.as_dict(), baseline, variant) for point in experiment.load.points()),
+        capacities(of_both, experiment.load, baseline, variant),
+        tuple(stops(relevant_to(question.names, findings))),
+    )
+
+
+def _assess(samples: Sequence[Sample], experiment: Experiment) -> list[Assessment]:
+    """The effects of all comparisons; those of one variant by one metric have been assessed together."""
+    if allows_false_discoveries(experiment):
+        return [assess(one.ratios(), ALPHA) for one in samples]
+    groups: dict[tuple[str, str], list[int]] = {}
+    for place, one in enumerate(samples):
+        groups.setdefault((one.question.variant, one.question.scale.metric), []).append(place)
+    assessments: dict[int, Assessment] = {}
+    for places in groups.values():
+        first = samples[places[0]]
+        of_group = first.question.scale
+        is_alone = first.is_identical or is_factorial(experiment)
+        joint = assess_jointly(
+            [samples[place].ratios() for place in places],
+            ALPHA if is_alone else of_group.alpha,
+            stopping(experiment, 1 if is_alone else of_group.family),
+            1.0 if is_alone else share_of_verdicts(experiment, of_group.metric),
+            has_zone=of_group.delta_percent is not None,
+        )
+        assessments |= dict(zip(places, joint, strict=True))
+    return [assessments[place] for place in range(len(samples))]
+
+
+def _judge_for_discoveries(family: Sequence[Sample], floors: NoiseFloors, share: float) -> list[Judged]:
+    """The verdicts of all comparisons, of which at most 5 % of those with a direction are expected to be
+    wrong.
+
+    With m comparisons, the level of each is R times that of the first of m, where R is the largest number
+    with at least R directions at that level (Benjamini & Yekutieli 2001, Ann. Stat. 29:1165). Directions that
+    the noise floor or the zone of equivalence forbids do not count. This holds whatever the dependence of the
+    tests, as each direction has a p-value that fits the number of all of them (Blanchard & Roquain 2008,
+    Electron. J. Stat. 2:963), and of intervals at that level too an expected share of at most 5 % misses the
+    true value (Benjamini & Yekutieli 2005, J. Am. Stat. Assoc. 100:71).
+    """
+    count = len(family)
+    while True:
+        results: list[Judged] = []
+        for one in family:
+            assessment = assess(one.ratios(), one.question.scale.alpha * max(1, count), share=share)
+            results += judge_family([(assessment, one.conditions(floors))], share * assessment.alpha)
+        directions = sum(one.verdict in (Verdict.FASTER, Verdict.SLOWER) for one in results)
+        if directions >= count:
+            return results
+        count = directions
+
+
+def relevant_to(names: tuple[str, str, str], findings: Sequence[Finding]) -> list[Finding]:
+    """The findings that concern a comparison: about its variants, its workload, or the complete run."""
+    baseline, variant, workload = names
+    return [
+        one for one in on_workload(workload, findings) if one.subject in ("", baseline, variant, workload)
+    ]
+
+
+def on_workload(workload: str, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings about this workload, also among others, or about all workloads."""
+    return [
+        one
+        for one in findings
+        if workload in one.evidence.get("workloads", [one.evidence.get("workload", workload)])
+    ]
+
+
+def stops(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings that make a comparison impossible.
+
+    R04 is not among them: a load without results makes a comparison impossible anyway.
+    """
+    return [one for one in findings if one.is_blocking and one.code != "R04"]
+
+
+def with_overrides(findings: Iterable[Finding], experiment: Experiment) -> list[Finding]:
+    """The findings, with the reasons from the experiment's table [override], which may differ from those with
+    which they were stored.
+    """
+    return [
+        replace(one, override=experiment.override.get(one.code))
+        if one.level == "stop" or one.code in OVERRIDABLE_WARNINGS
+        else one
+        for one in findings
+    ]

@@ -1,0 +1,1 @@
+"""A trial's folder -> its figures. It judges nothing."""

@@ -1,0 +1,321 @@
+"""Computes the figures of one trial from the records of its window: throughput, latency, errors; for display,
+times without a transaction, throughput in short spans, and the distribution of latencies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from dbdyno.experiment.metrics import LATENCY_MEAN
+from dbdyno.measure import slices
+from dbdyno.measure.recording import Recording
+from dbdyno.stats.histogram import Histogram, Percentile, merge, percentile
+from dbdyno.store.measured import (
+    BACKLOG_SHARE,
+    DISTRIBUTION_PERCENTS,
+    Figures,
+    MeasuredTrial,
+    StatementFigures,
+    Ticks,
+    Window,
+)
+from dbdyno.store.records import Interval, Slice, Span
+
+MICROSECONDS = 1_000_000.0
+# The mean latency is known if the time that unfinished transactions have waited raises it by at most this
+# share.
+RAISED_SHARE = 0.01
+PERCENTILES = {
+    "latency_p50_us": 50.0,
+    "latency_p90_us": 90.0,
+    "latency_p95_us": 95.0,
+    "latency_p99_us": 99.0,
+    "latency_p999_us": 99.9,
+}
+# What `figures` raises for incomplete records, as without an ended transaction or without the last record.
+INCOMPLETE = (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError)
+# Error classes of an outage: a connection was lost, or a new one was refused.
+OUTAGE_CLASSES = ("lost", "refused")
+
+
+def figures(recording: Recording, window: Window, further: Mapping[str, float] | None = None) -> Figures:
+    """The figures of a window; `further` are percentiles besides `PERCENTILES`.
+
+    Raises an error of `INCOMPLETE` if the records are.
+    """
+    counted = parts(recording, window)
+    events = sum(part["events"] for part in counted)
+    errors, classes = _errors(recording, counted)
+    low_us = min(low for part in counted if (low := part["latency_min_us"]) is not None)
+    high_us = max(high for part in counted if (high := part["latency_max_us"]) is not None)
+    further = further or {}
+    weighted = slices.latencies(recording)
+    known = weighted or merge(part["latency_us"] for part in counted)
+    latencies = _latencies(recording, counted, known, (low_us, high_us), PERCENTILES | dict(further))
+    mean_us = (
+        slices.mean_us(weighted) if weighted else sum(part["latency_sum_us"] for part in counted) / events
+    )
+    dropped = sum(part["dropped"] for part in counted)
+    censored = [name for name, one in latencies.items() if one.censored]
+    if dropped or _raises_mean(_censored(recording, counted), events, mean_us):
+        censored.insert(0, LATENCY_MEAN)
+    intervals = _intervals(recording, window)
+    generators: Sequence[Interval | Slice] = recording.counted or intervals
+    gap_start_us, gap_us = longest_gap(counted, consecutive=not recording.is_sliced) or (None, None)
+    return Figures(
+        events=events,
+        throughput=events / (window.length_us / MICROSECONDS),
+        latency_mean_us=mean_us,
+        latency_min_us=low_us,
+        **{name: one.value_us for name, one in latencies.items() if name not in further},
+        percentiles={name: one.value_us for name, one in latencies.items() if name in further},
+        censored=tuple(censored),
+        at_most={name: one.at_most_us for name, one in latencies.items() if math.isfinite(one.at_most_us)},
+        errors=dict(sorted(errors.items())),
+        error_classes=classes,
+        errors_per_1000=sum(errors.values()) / events * 1000.0,
+        dropped=dropped,
+        backlog=intervals[-1].get("backlog", 0) if intervals else 0,
+        row_count_mismatches=sum(part["row_count_mismatches"] for part in counted),
+        rate_limit_wait=_rate_limit_wait(recording, counted, window),
+        statements=sum(part["reads"] + part["writes"] + part["other"] for part in counted),
+        longest_gap_us=gap_us,
+        longest_gap_start_us=gap_start_us if gap_us else None,
+        generator_cpu=_generator_mean(generators, "cpu"),
+        generator_lag_us=max((float(i["generator"].get("lag_us_p99", 0)) for i in generators), default=0.0),
+        generator_steal=_generator_mean(generators, "steal"),
+    )
+
+
+def _rate_limit_wait(recording: Recording, parts: Sequence[Span], window: Window) -> float:
+    """The share of the connections' time in which they waited because the rate has a limit."""
+    wait_us = sum(part.get("rate_limit_wait_us", 0) for part in parts)
+    return wait_us / (window.length_us * recording.plan["load"]["connections"]) if wait_us else 0.0
+
+
+def _errors(recording: Recording, parts: Sequence[Span]) -> tuple[dict[str, int], dict[str, str]]:
+    """Number and class of each error code.
+
+    In slices, those of an outage are counted over the whole trial: a connection that was closed while the
+    load was paused is lost in the guard time, which belongs to no part.
+    """
+    errors: Counter[str] = Counter()
+    for part in parts:
+        errors.update(part["errors"])
+    classes = merge_classes(part.get("error_classes", {}) for part in parts)
+    if not recording.is_sliced:
+        return errors, classes
+    of_trial = recording.measure.get("error_classes", {})
+    outage = {code: one for code, one in of_trial.items() if one in OUTAGE_CLASSES}
+    return {**errors, **{code: recording.measure["errors"][code] for code in outage}}, {**classes, **outage}
+
+
+def merge_classes(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Error code -> class. A code that has different classes gets "lost" if that is one of them."""
+    classes: dict[str, str] = {}
+    for part in parts:
+        for code, error_class in part.items():
+            if classes.get(code) != "lost":
+                classes[code] = error_class
+    return dict(sorted(classes.items()))
+
+
+def _latencies(
+    recording: Recording,
+    parts: Sequence[Span],
+    known: Histogram,
+    ends_us: tuple[float, float],
+    percents: Mapping[str, float],
+) -> dict[str, Percentile]:
+    """The percentiles and the maximum over `parts`, by the names of the figures.
+
+    `known` are the latencies, the smallest and the largest of which are `ends_us`. In an open loop the
+    percentiles include transactions that were unfinished at the end of the measurement.
+    """
+    low_us, high_us = ends_us
+    if not known:
+        raise ValueError("the latency histogram is empty")
+    drained = merge([recording.measure.get("drained_us", ())])
+    known = merge([list(known.items()), list(drained.items())])
+    if drained or recording.is_sliced:
+        # The records have no exact maximum of the transactions that ended after the measurement, only
+        # buckets.
+        high_us = max(high_us, float(max(known)))
+    censored = _censored(recording, parts)
+    latencies = {
+        name: value
+        for name, percent in percents.items()
+        if (value := percentile(known, percent, low_us, high_us, censored)) is not None
+    }
+    longest_us = max(censored, default=0)
+    latencies["latency_max_us"] = Percentile(max(high_us, float(longest_us)), censored=bool(censored))
+    return latencies
+
+
+def _censored(recording: Recording, parts: Sequence[Span]) -> dict[int, int]:
+    """The lower bounds of unknown latencies: those of dropped and unfinished transactions.
+
+    The records contain them per phase. If `parts` is only a part of the phase, some of them belong to
+    transactions that were dropped before. As many of the longest are left out, so that no percentile is too
+    high.
+    """
+    censored = merge([recording.measure.get("censored_us", ())])
+    surplus = recording.measure["dropped"] - sum(part["dropped"] for part in parts)
+    for lower_us in sorted(censored, reverse=True):
+        taken = min(surplus, censored[lower_us])
+        censored[lower_us] -= taken
+        surplus -= taken
+    return {lower_us: count for lower_us, count in censored.items() if count}
+
+
+def _raises_mean(unknown: Histogram, events: int, mean_us: float) -> bool:
+    """Whether the mean latency of the transactions that ended is only a lower bound, because those of which
+    only a lower bound is known are too many (R07) or have waited too long.
+    """
+    number, waited_us = sum(unknown.values()), sum(lower * count for lower, count in unknown.items())
+    raised_us = (events * mean_us + waited_us) / (events + number)
+    return number > BACKLOG_SHARE * events or raised_us > mean_us * (1.0 + RAISED_SHARE)
+
+
+def known_latencies(recording: Recording, window: Window) -> Histogram:
+    """The latencies of the window's transactions; in slices in thousandths of a transaction."""
+    return slices.latencies(recording) or merge(part["latency_us"] for part in parts(recording, window))
+
+
+def parts(recording: Recording, window: Window) -> Sequence[Span]:
+    """The records that add up to the window: the totals of the measuring phase, or some of its intervals, or
+    the slices that count.
+    """
+    if recording.is_sliced:
+        return recording.counted
+    measure = recording.measure
+    if (window.start_us, window.end_us) == (measure["start_us"], measure["end_us"]):
+        return [measure]
+    return _intervals(recording, window)
+
+
+def _intervals(recording: Recording, window: Window) -> list[Interval]:
+    return [
+        i for i in recording.intervals if i["start_us"] >= window.start_us and i["end_us"] <= window.end_us
+    ]
+
+
+def _generator_mean(intervals: Sequence[Interval | Slice], name: Literal["cpu", "steal"]) -> float:
+    """The mean over intervals of one of the load generator's shares, weighted by the length of the
+    intervals.
+    """
+    weighted = [(i["end_us"] - i["start_us"], i["generator"].get(name, 0.0)) for i in intervals]
+    length = sum(us for us, _ in weighted)
+    return sum(us * share for us, share in weighted) / length if length else 0.0
+
+
+def interval_events(recording: Recording) -> tuple[tuple[int, int, int], ...]:
+    """Start, end (in microseconds) and transactions of every interval or slice."""
+    parts = recording.slices or recording.intervals
+    return tuple((i["start_us"], i["end_us"], i["events"]) for i in parts)
+
+
+def figures_of(trials: Iterable[MeasuredTrial]) -> list[tuple[int, Figures]]:
+    """Index and figures of the trials that have figures."""
+    return [(trial.index, trial.figures) for trial in trials if trial.figures is not None]
+
+
+# Maximum number of spans of a trial; a chart has about as many pixels.
+SPANS_MAX = 300
+# Length of a tick of the records, if their plan does not name another one.
+TICK_US = 100_000
+# Beginning and length of a gap, in microseconds.
+Gap = tuple[int, int]
+
+
+def longest_gap(parts: Sequence[Span], *, consecutive: bool) -> Gap | None:
+    """The longest gap in the parts that add up to a window; a length of 0: all are shorter than 1 ms.
+
+    If the parts are `consecutive`, a gap may continue from one to the next; slices are not. None if the
+    records are those of an engine that does not record gaps.
+    """
+    longest: Gap = (0, 0)
+    # Where the gap begins that lasts at the beginning of the part.
+    since_us: int | None = None
+    for part in parts:
+        gaps = part.get("gaps")
+        if gaps is None:
+            return None
+        candidates = [(gaps["longest_start_us"], gaps["longest_us"])]
+        if consecutive and since_us is not None:
+            candidates.append((since_us, part["start_us"] + gaps["leading_us"] - since_us))
+        longest = max([longest, *candidates], key=lambda gap: gap[1])
+        if since_us is None or part["events"]:
+            since_us = part["end_us"] - gaps["trailing_us"]
+    return longest
+
+
+def ticks(recording: Recording, window: Window) -> Ticks | None:
+    """The transactions of a window in short spans; None in slices, and if the window has no tick."""
+    tick_us = recording.plan.get("report", {}).get("tick_us", TICK_US)
+    within = [(at, events) for at, events in recording.ticks if window.start_us < at <= window.end_us]
+    if recording.is_sliced or not within or not tick_us:
+        return None
+    number = math.ceil(window.length_us / tick_us)
+    width_us = tick_us * math.ceil(number / SPANS_MAX)
+    # A span that the end of the window cuts would look like a stall.
+    spans = [0] * (window.length_us // width_us)
+    for at_us, events in within:
+        index = (at_us - window.start_us - 1) // width_us
+        if index < len(spans):
+            spans[index] += events
+    return Ticks(window.start_us, width_us, tuple(spans)) if spans else None
+
+
+# A percentile is known if at least this many transactions are beyond it.
+SHOWN_BEYOND_MIN = 10
+# Names of the figures -> percentiles of a statement.
+_OF_STATEMENTS = {"latency_p50_us": 50.0, "latency_p95_us": 95.0, "latency_p99_us": 99.0}
+
+
+def distribution(recording: Recording, window: Window) -> tuple[float, ...]:
+    """The latency in microseconds at the first of `DISTRIBUTION_PERCENTS`: as many as are known."""
+    known = known_latencies(recording, window)
+    total = sum(part["events"] for part in parts(recording, window))
+    shown = [one for one in DISTRIBUTION_PERCENTS if (100.0 - one) / 100.0 * total >= SHOWN_BEYOND_MIN]
+    values = [percentile(known, one, *_ends(known)) for one in shown]
+    return tuple(value.value_us for value in values if value is not None)
+
+
+def statements(recording: Recording, window: Window) -> dict[str, StatementFigures]:
+    """Every kind of statement and its figures, over the windows of the records that begin in the
+    measurement. {} in slices, whose records do not tell which statements count.
+    """
+    if recording.is_sliced:
+        return {}
+    records = [
+        one
+        for one in recording.statement_records
+        if one["phase"] == "measure" and one["end_us"] > window.start_us
+    ]
+    names = list(dict.fromkeys(name for one in records for name in one["kinds"]))
+    events = sum(
+        one["events"]
+        for one in recording.intervals
+        if records and records[0]["start_us"] <= one["start_us"] and one["end_us"] <= records[-1]["end_us"]
+    )
+    result: dict[str, StatementFigures] = {}
+    for name in names:
+        known = merge(one["kinds"][name]["latency_us"] for one in records if name in one["kinds"])
+        count = sum(one["kinds"][name]["count"] for one in records if name in one["kinds"])
+        figures = {
+            key: value.value_us
+            for key, percent in _OF_STATEMENTS.items()
+            if (value := percentile(known, percent, *_ends(known))) is not None
+        }
+        if events and len(figures) == len(_OF_STATEMENTS):
+            result[name] = StatementFigures(per_transaction=count / events, **figures)
+    return result
+
+
+def _ends(known: Histogram) -> tuple[float, float]:
+    """The lower edges of the first and last bucket."""
+    return float(min(known, default=0)), float(max(known, default=0))

@@ -1,0 +1,26 @@
+"""Writes codes.json from the registers of checks and rules: `python -m dbdyno.rules.codes`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import dbdyno
+from dbdyno.checks import ALL
+from dbdyno.codes import Caveat
+from dbdyno.rules import RULES
+
+PATH = Path(dbdyno.__file__).with_name("codes.json")
+
+
+def content() -> str:
+    """The text of codes.json: every code in order, with the short form of a check."""
+    known: dict[str, Caveat] = {code: None for each in RULES for code in each.codes}
+    # About the author's conclusion, and what a run in slices measures before its trials.
+    known |= dict.fromkeys(("Q02", "R11"))
+    known |= {check.code: check.caveat for check in ALL}
+    return json.dumps(dict(sorted(known.items())), indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    PATH.write_text(content(), encoding="utf-8")

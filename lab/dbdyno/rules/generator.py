@@ -1,0 +1,229 @@
+"""D01: whether the load generator was short of CPU time or late, so that it limits the result.
+
+P13: whether the load generator could produce much more load than was measured.
+
+D08: whether the engines of a fleet began together and were equally fast.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from dbdyno.experiment.schedule import trial_number
+from dbdyno.finding import Finding
+from dbdyno.measure.evidence import Engines
+from dbdyno.measure.figures import figures_of
+from dbdyno.rules.register import rule
+from dbdyno.say.wording import trials_count
+from dbdyno.store.ceiling import Ceiling
+from dbdyno.store.measured import MeasuredTrial
+from dbdyno.store.records import EngineWarning
+from dbdyno.text import compose, mark
+
+# CPU time of the load generator per wall time of a thread, `x-limit` in schema/events.schema.json.
+GENERATOR_CPU = 0.8
+# Code of a warning about the load generator -> the beginning of the finding.
+_GENERATOR_PROBLEMS = {
+    "generator-late": compose("the load generator woke up late"),
+    "client-delay": compose("replies waited for the load generator"),
+}
+
+
+def _caveat_of_generator(finding: Finding) -> str:
+    """D01: the finding has the code of the engine's warning, or none if the load generator was
+    short of CPU time.
+    """
+    code = finding.evidence.get("warning")
+    if code == "generator-late":
+        lag_ms = finding.evidence.get("lag_us_p99", 0.0) / 1000.0
+        amount = (
+            compose(" (in the worst second, 1 % of wake-ups by more than {lag_ms:.1f} ms)", lag_ms=lag_ms)
+            if lag_ms
+            else ""
+        )
+        return compose("the load generator was late{amount}", amount=amount)
+    if code == "client-delay":
+        return compose("replies waited for the load generator")
+    if code in (None, "generator-saturated"):
+        return compose("the load generator was near its limit")
+    return compose("the engine warned ({code})", code=code)
+
+
+@rule("D01", caveat=_caveat_of_generator)
+def generator(by_variant: Mapping[str, Sequence[MeasuredTrial]]) -> Iterator[Finding]:
+    """Variants for which the load generator was short of CPU time."""
+    for variant, trials in by_variant.items():
+        cpu = {index: f.generator_cpu for index, f in figures_of(trials) if f.generator_cpu > GENERATOR_CPU}
+        if cpu:
+            yield Finding(
+                "D01",
+                "warn",
+                compose(
+                    "in {count} of {variant} the load generator used up to {values:.0f} % of a CPU per "
+                    "worker (limit {generator_cpu:.0f} %): the server may be faster than measured",
+                    count=trials_count(len(cpu)),
+                    variant=variant,
+                    values=max(cpu.values()) * 100,
+                    generator_cpu=GENERATOR_CPU * 100,
+                ),
+                {"cpu": {str(index): share for index, share in cpu.items()}},
+                variant,
+                fix=compose("Give the load generator more CPUs and workers ([client] cpus, workers)"),
+            )
+
+
+@rule("D01")
+def generator_warnings(
+    warnings: Mapping[int, Sequence[EngineWarning]], trials: Sequence[MeasuredTrial]
+) -> Iterator[Finding]:
+    """Warnings about the load generator, one finding per code. `warnings` is by index of the trial."""
+    lags = {index: figures.generator_lag_us for index, figures in figures_of(trials)}
+    by_code: dict[str, list[tuple[int, EngineWarning]]] = defaultdict(list)
+    for index, of_trial in warnings.items():
+        for warning in of_trial:
+            by_code[warning["code"]].append((index, warning))
+    for code, entries in by_code.items():
+        indices = sorted({index for index, _ in entries})
+        index, first = entries[0]
+        example = compose("trial {trial_number}", trial_number=trial_number(index))
+        where = (
+            compose("{count}, for example in {example}", count=trials_count(len(indices)), example=example)
+            if len(indices) > 1
+            else example
+        )
+        problem = _GENERATOR_PROBLEMS.get(code, compose("the load generator warned ({code})", code=code))
+        yield Finding(
+            "D01",
+            "warn",
+            compose("{problem} in {where}: {text}", problem=problem, where=where, text=first["text"]),
+            {
+                "warning": code,
+                "trials": indices,
+                "lag_us_p99": max((lags.get(index, 0.0) for index in indices), default=0.0),
+            },
+            fix=first["hint"],
+        )
+
+
+# The ceiling must be this many times the highest throughput.
+CEILING_FACTOR = 2.0
+
+
+@rule("P13", caveat=mark("the load generator is close to its own limit"))
+def client_ceiling(trials: Sequence[MeasuredTrial], ceilings: Mapping[str, Ceiling]) -> Iterator[Finding]:
+    """A warning for each workload whose highest throughput is close to the client ceiling."""
+    for workload, ceiling in ceilings.items():
+        most = ceiling["events_per_s"]
+        throughputs = [
+            (one.figures.throughput, one.variant)
+            for one in trials
+            if one.workload == workload and one.figures is not None
+        ]
+        if most is None or not throughputs:
+            continue
+        peak, variant = max(throughputs)
+        if most < CEILING_FACTOR * peak:
+            yield Finding(
+                "P13",
+                "warn",
+                compose(
+                    "without a server the load generator reaches {most:,.0f} transactions/s of {workload} "
+                    "with {connections} connections, only {factor:.1f} times the highest throughput "
+                    "({peak:,.0f} of {variant}): it may limit the result",
+                    most=most,
+                    workload=workload,
+                    connections=ceiling["connections"],
+                    factor=most / peak,
+                    peak=peak,
+                    variant=variant,
+                ),
+                {"workload": workload, "ceiling": most, "highest": peak},
+                fix=compose("Give the load generator more CPUs and workers ([client] cpus, workers)"),
+            )
+
+
+# Loads that begin further apart do not overlap at the edges of the measurement.
+SKEW_MS = 50.0
+# A mean latency that is larger than the median of all engines by this factor, and by this time, is that of a
+# slow host or a longer way to the server.
+SLOW, SLOW_US = 1.25, 100.0
+
+
+@dataclass(frozen=True)
+class _Worst:
+    """The engine that is furthest from the others in a trial, and how far it is."""
+
+    value: float
+    name: str
+    # What a latency is compared with.
+    others: str = ""
+
+
+@rule("D08", caveat=mark("the load generators of the fleet differ"))
+def fleet(trials: Sequence[MeasuredTrial], engines: Mapping[int, Engines]) -> Iterator[Finding]:
+    """Warnings about the engines of each variant's trials; `engines` is by index of the trial."""
+    for variant in dict.fromkeys(trial.variant for trial in trials):
+        own = {
+            trial.index: engines[trial.index]
+            for trial in trials
+            if trial.variant == variant and trial.figures is not None and trial.index in engines
+        }
+        yield from _skew(variant, own)
+        yield from _slow(variant, own)
+
+
+def _skew(variant: str, engines: Mapping[int, Engines]) -> Iterator[Finding]:
+    late = {
+        index: _Worst(_spread_ms(of_trial), str(max(of_trial, key=_start_of)["name"]))
+        for index, of_trial in engines.items()
+        if _spread_ms(of_trial) > SKEW_MS
+    }
+    if late:
+        text = mark(
+            "in {count} of {variant} the load generators did not begin together: {name} began {value:.0f} ms "
+            "after the first one (limit {limit:.0f} ms)"
+        )
+        fix = compose("Give that host more CPU time, or a clock that a time service keeps")
+        yield _fleet_finding(variant, late, "skew_ms", text, fix)
+
+
+def _slow(variant: str, engines: Mapping[int, Engines]) -> Iterator[Finding]:
+    slow: dict[int, _Worst] = {}
+    for index, of_trial in engines.items():
+        means = {str(one["name"]): one["latency_mean_us"] for one in of_trial if one["latency_mean_us"]}
+        if len(means) < 2:
+            continue
+        name = max(means, key=lambda one: means[one])
+        middle = median(means.values()) if len(means) > 2 else min(means.values())
+        if means[name] > max(SLOW * middle, middle + SLOW_US):
+            others = compose("the median of all") if len(means) > 2 else compose("that of the other")
+            slow[index] = _Worst(means[name] / middle, name, others)
+    # One trial may have been disturbed; a slow client is slow in most of them.
+    if 2 * len(slow) > len(engines):
+        text = mark(
+            "in {count} of {variant} one load generator was slower than the others: the mean latency of "
+            "{name} was {value:.2f} times {others}"
+        )
+        fix = compose("Look at that host's CPU time and its way to the server, or leave it out of the fleet")
+        yield _fleet_finding(variant, slow, "latency_ratio", text, fix)
+
+
+def _fleet_finding(variant: str, by_trial: Mapping[int, _Worst], what: str, text: str, fix: str) -> Finding:
+    """The finding about the worst engine of the trials, with its pattern and the key of its evidence."""
+    worst = max(by_trial.values(), key=lambda one: one.value)
+    values = {"count": trials_count(len(by_trial)), "variant": variant, "limit": SKEW_MS, **vars(worst)}
+    evidence = {what: {str(index): one.value for index, one in by_trial.items()}}
+    return Finding("D08", "warn", compose(text, **values), evidence, variant, fix=fix)
+
+
+def _start_of(engine: Mapping[str, Any]) -> float:
+    return float(engine["start_skew_us"])
+
+
+def _spread_ms(engines: Engines) -> float:
+    starts = [_start_of(one) for one in engines]
+    return (max(starts) - min(starts)) / 1000.0

@@ -1,0 +1,1 @@
+"""What looks at several stored runs, and at results of other tools."""

@@ -1,0 +1,381 @@
+"""Whether the effects of one run are in another one: replicates, does not replicate, cannot tell.
+
+::
+
+    replicates           the first effect has a direction, the second surely has the same one, and the
+                         interval of their difference lies within half of the first effect
+    does not replicate   the second effect surely has the opposite direction; or the interval lies wholly on
+                         the side of a weaker effect; or wholly beyond half of the first effect
+    cannot tell          neither; or one of the runs has no verdict
+
+This is the distinction of Anderson & Maxwell (2016, Psychol. Methods 21:1): a replication is consistent if
+the interval of the difference lies within a region of equivalence, and inconsistent if it leaves zero out.
+The difference is that of the two log ratios (`stats.difference`), so half of an effect is its square root:
+half of 1.21 times is 1.1 times.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.say.wording import effect_text, finite, interval, join_words, loads, signed, size_text
+from dbdyno.stats.difference import Estimate, difference
+from dbdyno.stats.paired import Bound, Effect
+from dbdyno.stats.signed_rank import percent
+from dbdyno.stats.verdict_rule import DIRECTIONS
+from dbdyno.store import verdict
+from dbdyno.store.replication import (
+    RepeatedComparison,
+    RepeatedEffect,
+    RepeatedFactor,
+    RepeatedPoint,
+    RepeatedSentence,
+    Word,
+)
+from dbdyno.text import compose, join
+
+REPLICATES: Word = "replicates"
+NOT_REPLICATED: Word = "does-not-replicate"
+CANNOT_TELL: Word = "cannot-tell"
+# Word -> the beginning of its sentence.
+TITLES: dict[Word, str] = {
+    REPLICATES: "Replicates",
+    NOT_REPLICATED: compose("Does not replicate"),
+    CANNOT_TELL: compose("Cannot tell"),
+}
+# Verdicts about the data.
+_WITHOUT_RESULT = {
+    "not-comparable": compose("is not comparable"),
+    "unfinished": compose("is unfinished"),
+    "too-few-blocks": compose("has too few blocks"),
+}
+
+
+@dataclass(frozen=True)
+class Names:
+    """What sentences call the two runs, and the effect of the first."""
+
+    first: str = compose("the first run")
+    second: str = compose("the second run")
+    effect: str = compose("the first effect")
+
+
+def compare_effects(
+    first: verdict.JudgedEffect, second: verdict.JudgedEffect, names: Names
+) -> RepeatedEffect:
+    """One effect with the same effect of another run."""
+    both = _Pair(_plain(first), _plain(second), _delta(first), _delta(second), names)
+    word, reason = both.answer()
+    found, half = both.difference, both.half
+    return RepeatedEffect(
+        word=word,
+        reason=reason,
+        first=_stored(first),
+        second=_stored(second),
+        difference_percent=None if found is None else finite(percent(found.value)),
+        difference_interval_percent=None
+        if found is None or not both.has_intervals
+        else (percent(found.low) if math.isfinite(found.low) else None, finite(percent(found.high))),
+        confidence=min(first.confidence, second.confidence),
+        half_percent=None if half is None else (percent(-half), percent(half)),
+    )
+
+
+def compare_comparisons(
+    first: verdict.VerdictFile, second: verdict.VerdictFile, names: Names, *, same_points: bool
+) -> list[RepeatedComparison]:
+    """The comparisons that both runs have, by every metric that both have, in the order of the first.
+
+    `same_points`: both runs have the same loads; otherwise the effect over all loads is left out.
+    """
+    entries = {(one.variant, one.workload): one for one in second.comparisons}
+    repeated_all = []
+    for one in first.comparisons:
+        other = entries.get((one.variant, one.workload))
+        if other is None or one.identical or other.identical:
+            continue
+        by_metric = {entry.curve.metric: entry for entry in _metrics(other)}
+        for entry in _metrics(one):
+            if (same := by_metric.get(entry.curve.metric)) is not None:
+                versus = compose("{variant} against {baseline}", variant=one.variant, baseline=first.baseline)
+                repeated_all.append(_comparison(one, entry, same, names, versus, same_points=same_points))
+    return repeated_all
+
+
+def compare_factors(
+    first: verdict.VerdictFile, second: verdict.VerdictFile, names: Names
+) -> list[RepeatedFactor]:
+    """The effects of factors that both runs have."""
+    entries = {_factor_key(one): one for one in second.factors or ()}
+    repeated_all = []
+    for one in first.factors or ():
+        if (other := entries.get(_factor_key(one))) is None:
+            continue
+        pairs = zip(one.factors, one.levels, one.against, strict=True)
+        versus = " with ".join(
+            compose("{factor} {level} against {against}", factor=factor, level=level, against=against)
+            for factor, level, against in pairs
+        )
+        repeated = compare_effects(_judged(one, first), _judged(other, second), names)
+        repeated_all.append(
+            RepeatedFactor(
+                **dict(repeated),
+                factors=one.factors,
+                levels=one.levels,
+                against=one.against,
+                workload=one.workload,
+                sentence=_sentence(repeated, versus, one.workload, names),
+            )
+        )
+    return repeated_all
+
+
+def _comparison(
+    entry: verdict.Comparison,
+    first: verdict.Comparison | verdict.MetricComparison,
+    second: verdict.Comparison | verdict.MetricComparison,
+    names: Names,
+    versus: str,
+    *,
+    same_points: bool,
+) -> RepeatedComparison:
+    by_load = {_load(point): point for point in second.points}
+    points = [
+        RepeatedPoint(**dict(compare_effects(point, by_load[_load(point)], names)), at=point.at)
+        for point in first.points
+        # The rates of a promise have no verdicts of their own.
+        if _load(point) in by_load and (point.verdict or by_load[_load(point)].verdict)
+    ]
+    # Comparisons of a factorial run have no verdict.
+    is_compared = same_points and (first.curve.verdict or second.curve.verdict)
+    curve = _curve(first.curve, second.curve, points, names) if is_compared else None
+    at = loads([point.at for point in first.points])
+    where = compose("{workload} {loads}", workload=entry.workload, loads=at)
+    return RepeatedComparison(
+        variant=entry.variant,
+        workload=entry.workload,
+        metric=first.curve.metric,
+        points=points,
+        curve=RepeatedSentence(**dict(curve), sentence=_sentence(curve, versus, where, names))
+        if curve
+        else None,
+    )
+
+
+def _curve(
+    first: verdict.CombinedEffect,
+    second: verdict.CombinedEffect,
+    points: Sequence[RepeatedPoint],
+    names: Names,
+) -> RepeatedEffect:
+    """The effect over all loads. One that depends on the load is in the second run if its directions are."""
+    repeated = compare_effects(first, second, names)
+    if first.verdict != "mixed" or second.verdict in _WITHOUT_RESULT:
+        return repeated
+    sure = [point for point in points if point.first.verdict in DIRECTIONS]
+    words = {point.word for point in sure}
+    word = NOT_REPLICATED if NOT_REPLICATED in words else REPLICATES if words == {REPLICATES} else CANNOT_TELL
+    which = [point for point in sure if point.word == word] or sure
+    text = TITLES[word].lower()
+    reason = compose(
+        "{effect} depends on the load, and {text} {loads}",
+        effect=names.effect,
+        text=text,
+        loads=loads([point.at for point in which]),
+    )
+    return repeated.model_copy(update={"word": word, "reason": reason})
+
+
+class _Pair:
+    """The same effect in two runs."""
+
+    def __init__(
+        self,
+        first: tuple[Effect, str],
+        second: tuple[Effect, str],
+        delta: float,
+        other_delta: float,
+        names: Names,
+    ) -> None:
+        (self.first, self.word), (self.second, self.other_word) = first, second
+        self.delta, self.other_delta, self.names = delta, other_delta, names
+        estimates = _estimate(self.first), _estimate(self.second)
+        self.half = None if estimates[0] is None else abs(estimates[0].value) / 2.0
+        self.sign = math.copysign(1.0, self.first.effect_percent)
+        self.difference = (
+            None if estimates[0] is None or estimates[1] is None else difference(estimates[0], estimates[1])
+        )
+        self.has_intervals = None not in (self.first.interval_percent, self.second.interval_percent)
+
+    def answer(self) -> tuple[Word, str]:
+        """Word and reason."""
+        for word, name in ((self.word, self.names.first), (self.other_word, self.names.second)):
+            if word in _WITHOUT_RESULT:
+                return CANNOT_TELL, join(" ", (name, _WITHOUT_RESULT[word]))
+        if self.word == "equivalent":
+            return self._of_equivalence()
+        if self.word not in DIRECTIONS:
+            text = compose("depends on the load") if self.word == "mixed" else compose("is undecided")
+            return CANNOT_TELL, compose(
+                "{first} {text}, so it has no effect to replicate", first=self.names.first, text=text
+            )
+        if self.other_word in DIRECTIONS and self.other_word != self.word:
+            return NOT_REPLICATED, compose(
+                "the direction is the opposite in {second}", second=self.names.second
+            )
+        if self.other_word == "undecided" and self.second.is_significant:
+            return CANNOT_TELL, (
+                compose(
+                    "the interval of {second} leaves zero out, but its verdict is undecided (its caveats say "
+                    "why)",
+                    second=self.names.second,
+                )
+            )
+        if self.difference is None or self.half is None:
+            return CANNOT_TELL, compose("of one of the effects only a bound is known")
+        return self._by_difference(self.difference, self.half)
+
+    def _by_difference(self, found: Estimate, half: float) -> tuple[Word, str]:
+        shown = compose("the difference, {shown},", shown=self._shown(found))
+        limits = compose(
+            "half of {effect} ({interval} %)",
+            effect=self.names.effect,
+            interval=interval((percent(-half), percent(half))),
+        )
+        # Positive: towards a stronger effect.
+        weakest, strongest = sorted((self.sign * found.low, self.sign * found.high))
+        if -half <= weakest and strongest <= half:
+            if self._has_same_direction():
+                return REPLICATES, compose("{shown} is within {limits}", shown=shown, limits=limits)
+            return (
+                CANNOT_TELL,
+                compose(
+                    "{shown} is within {limits}, but the direction is not sure in {second}",
+                    shown=shown,
+                    limits=limits,
+                    second=self.names.second,
+                ),
+            )
+        if strongest < 0.0:
+            return NOT_REPLICATED, compose(
+                "the effect is weaker in {second}: {shown} leaves zero out",
+                second=self.names.second,
+                shown=shown,
+            )
+        if weakest > half:
+            return NOT_REPLICATED, compose(
+                "the effect is stronger in {second}: {shown} exceeds {limits}",
+                second=self.names.second,
+                shown=shown,
+                limits=limits,
+            )
+        return CANNOT_TELL, compose("{shown} may be more or less than {limits}", shown=shown, limits=limits)
+
+    def _has_same_direction(self) -> bool:
+        is_sure = self.other_word == self.word or self.second.is_significant
+        return is_sure and self.second.effect_percent * self.sign > 0.0
+
+    def _of_equivalence(self) -> tuple[Word, str]:
+        zone = f"±{self.delta:g} %"
+        if self.other_word == "equivalent" and self.other_delta == self.delta:
+            return REPLICATES, compose("in both runs any difference is within {zone}", zone=zone)
+        if self.second.lies_outside(self.delta):
+            return NOT_REPLICATED, compose(
+                "the effect in {second} is surely beyond {zone}", second=self.names.second, zone=zone
+            )
+        return CANNOT_TELL, compose(
+            "the effect in {second} may be within {zone} or not", second=self.names.second, zone=zone
+        )
+
+    def _shown(self, found: Estimate) -> str:
+        level = 100.0 * (1.0 - max(self.first.alpha, self.second.alpha))
+        ends = interval((percent(found.low), percent(found.high)))
+        return compose(
+            "{percent} % ({level:g} % interval {ends})",
+            percent=signed(percent(found.value)),
+            level=round(level, 1),
+            ends=ends,
+        )
+
+
+def _sentence(repeated: RepeatedEffect, versus: str, where: str, names: Names) -> str:
+    """Word, what was compared, both effects, and the reason."""
+    (first, _), (second, _) = _plain(repeated.first), _plain(repeated.second)
+    metric = repeated.first.metric
+    other = size_text(second) or effect_text(metric, second)
+    return compose(
+        "{titles}: {versus}, {effect_text} in {first}, {other} in {second}; {reason}; {where}.",
+        titles=TITLES[repeated.word],
+        versus=versus,
+        effect_text=effect_text(metric, first),
+        first=names.first,
+        other=other,
+        second=names.second,
+        reason=repeated.reason,
+        where=where,
+    )
+
+
+def _plain(entry: verdict.Effect) -> tuple[Effect, str]:
+    """The effect with infinite instead of unknown ends, and its verdict."""
+    ends = entry.interval_percent
+    value = entry.effect_percent
+    if value is None:
+        # verdict.json has no infinity; its interval tells which end the ratio is at.
+        value = math.inf if ends is None or ends[1] is None else -100.0
+    bound = Bound(entry.bound) if entry.bound else Bound.EXACT
+    plain = Effect(
+        effect_percent=value,
+        interval_percent=None
+        if ends is None
+        else (-100.0 if ends[0] is None else ends[0], math.inf if ends[1] is None else ends[1]),
+        alpha=1.0 - entry.confidence,
+        p_value=1.0,
+        blocks=entry.blocks,
+        bound=bound,
+    )
+    return plain, entry.verdict or "undecided"
+
+
+def _estimate(effect: Effect) -> Estimate | None:
+    """The effect on the log scale; None if its value is not known."""
+    if effect.bound != Bound.EXACT or not -100.0 < effect.effect_percent < math.inf:
+        return None
+    low, high = effect.interval_percent or (-100.0, math.inf)
+    # Rounding of logarithms and exponentials must not place the estimate outside.
+    return Estimate.of_percent(
+        effect.effect_percent, min(low, effect.effect_percent), max(high, effect.effect_percent)
+    )
+
+
+def _delta(entry: verdict.JudgedEffect) -> float:
+    return entry.delta_percent or 0.0
+
+
+def _judged(entry: verdict.FactorEffect, of: verdict.VerdictFile) -> verdict.JudgedEffect:
+    """An effect of a factor, which has no noise floor; its zone of equivalence is that of the experiment."""
+    delta = next((one.curve.delta_percent for one in of.comparisons), None)
+    return verdict.JudgedEffect(**_common_fields(entry), noise_floor_percent=None, delta_percent=delta)
+
+
+def _stored(entry: verdict.Effect) -> verdict.Effect:
+    return verdict.Effect(**_common_fields(entry))
+
+
+def _common_fields(entry: verdict.Effect) -> dict[str, Any]:
+    return {name: getattr(entry, name) for name in verdict.Effect.model_fields}
+
+
+def _metrics(entry: verdict.Comparison) -> Sequence[verdict.Comparison | verdict.MetricComparison]:
+    return [entry, *(entry.metrics or ())]
+
+
+def _load(point: verdict.Point) -> tuple[tuple[str, float], ...]:
+    return tuple(point.at.items())
+
+
+def _factor_key(one: verdict.FactorEffect) -> tuple[str, ...]:
+    return (one.workload, join_words(one.factors), join_words(one.levels), join_words(one.against))

@@ -1,0 +1,202 @@
+"""Two runs of one variant each, such as before and after a change of a server: the second against the first.
+
+The comparison is unpaired: nothing was measured in both states close together in time, so nothing separates
+the change from what else changed between the runs (other processes, temperature, data, caches). Each run has
+an interval for the mean logarithm of its metric over its blocks, by the same tests as in a comparison, and
+the interval of the change is that of `stats.difference`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median
+from typing import Any, Literal
+
+from dbdyno.decide.decision import scale, stopping
+from dbdyno.decide.effects import Assessment, assess
+from dbdyno.experiment.metrics import HIGHER_IS_BETTER
+from dbdyno.experiment.model import Experiment
+from dbdyno.runs.comparable import common_points
+from dbdyno.say.wording import effect_text, finite, loads, relation
+from dbdyno.stats.difference import Estimate, difference
+from dbdyno.stats.paired import ALPHA, Effect, Ratios
+from dbdyno.stats.signed_rank import percent
+from dbdyno.store.measured import MeasuredFile, MeasuredTrial
+from dbdyno.store.replication import UnpairedComparison, UnpairedEffect
+from dbdyno.text import compose, compose_count, join
+
+WEAKER = compose(
+    "Unpaired, and therefore weaker: nothing separates the change from the drift between the two runs"
+)
+# One of two runs: its experiment, and the figures of its trials.
+UnpairedSide = tuple[Experiment, MeasuredFile]
+
+
+def compare_unpaired(first: UnpairedSide, second: UnpairedSide) -> list[UnpairedComparison]:
+    """The second run against the first on each workload that both have, by the first metric."""
+    titles = [workload.title for workload in second[0].workloads]
+    common = [workload.title for workload in first[0].workloads if workload.title in titles]
+    return [_compare(first, second, title, ALPHA / len(common)) for title in common]
+
+
+def _compare(first: UnpairedSide, second: UnpairedSide, title: str, alpha: float) -> UnpairedComparison:
+    metric = scale(first[0]).metric
+    points = common_points(first[0], second[0])
+    by_run = [[_at(measured, title, at, metric) for at in points] for _, measured in (first, second)]
+    # Logarithms are taken around those of the first run, so that all effects are small numbers.
+    centres = [_centre(blocks, metric) for blocks in by_run[0]]
+    assessed = [
+        assess(
+            [_logs(blocks, metric, centre) for blocks, centre in zip(of_run, centres, strict=True)],
+            alpha,
+            stopping(experiment),
+        )
+        for of_run, (experiment, _) in zip(by_run, (first, second), strict=True)
+    ]
+    effects = zip(assessed[0].load_effects, assessed[1].load_effects, strict=True)
+    entries = [
+        _effect(
+            one, other, assessed, metric, of_points=(by_run[0][index], by_run[1][index]), at=points[index]
+        )
+        for index, (one, other) in enumerate(effects)
+    ]
+    one, other = assessed[0].overall, assessed[1].overall
+    change = _change(one, other)
+    shown = None if change is None else effect_text(metric, change, average=len(points) > 1)
+    curve = _effect(one, other, assessed, metric)
+    return UnpairedComparison(
+        workload=title,
+        metric=metric,
+        points=entries,
+        curve=curve,
+        sentence=_sentence(
+            curve, shown, metric, join(" ", (title, loads(points))), assessed[0].blocks_needed
+        ),
+    )
+
+
+def _effect(
+    first: Effect | None,
+    second: Effect | None,
+    assessed: Sequence[Assessment],
+    metric: str,
+    *,
+    of_points: tuple[Sequence[MeasuredTrial], Sequence[MeasuredTrial]] = ((), ()),
+    at: dict[str, Any] | None = None,
+) -> UnpairedEffect:
+    change = _change(first, second)
+    ends = change.interval_percent if change else None
+    return UnpairedEffect(
+        at=at,
+        first=_median(of_points[0], metric),
+        second=_median(of_points[1], metric),
+        effect_percent=finite(change.effect_percent) if change else None,
+        interval_percent=ends and (ends[0] if ends[0] > -100.0 else None, finite(ends[1])),
+        confidence=1.0 - assessed[0].alpha,
+        blocks=(first.blocks if first else 0, second.blocks if second else 0),
+        verdict=_verdict(change, metric),
+    )
+
+
+def _change(first: Effect | None, second: Effect | None) -> Effect | None:
+    """The change from the first to the second; None if one of them is unknown, or known only as a bound."""
+    values = [one.effect_percent if one and one.bound == "exact" else math.inf for one in (first, second)]
+    if first is None or second is None or not all(-100.0 < value < math.inf for value in values):
+        return None
+    ends = [one.interval_percent or (-100.0, math.inf) for one in (first, second)]
+    estimates = [
+        Estimate.of_percent(value, min(low, value), max(high, value))
+        for value, (low, high) in zip(values, ends, strict=True)
+    ]
+    change = difference(*estimates)
+    has_interval = None not in (first.interval_percent, second.interval_percent)
+    return replace(
+        first,
+        effect_percent=percent(change.value),
+        interval_percent=(percent(change.low), percent(change.high)) if has_interval else None,
+        blocks=min(first.blocks, second.blocks),
+    )
+
+
+def _verdict(
+    change: Effect | None, metric: str
+) -> Literal["faster", "slower", "undecided", "too-few-blocks", "not-comparable"]:
+    if change is None:
+        return "not-comparable"
+    if change.interval_percent is None:
+        return "too-few-blocks"
+    if not change.is_significant:
+        return "undecided"
+    return "faster" if (change.effect_percent > 0.0) == (metric in HIGHER_IS_BETTER) else "slower"
+
+
+def _sentence(curve: UnpairedEffect, shown: str | None, metric: str, where: str, needed: int) -> str:
+    if shown is None:
+        return compose(
+            "The second run and the first cannot be compared: one has no result, {where}. {weaker}.",
+            where=where,
+            weaker=WEAKER,
+        )
+    one, other = curve.blocks
+    blocks = (
+        compose("{one} and {other} blocks", one=one, other=other)
+        if one != other
+        else compose_count(one, "{number} block each", "{number} blocks each")
+    )
+    match curve.verdict:
+        case "too-few-blocks":
+            text = compose(
+                "Too few blocks for a verdict ({blocks}; {needed} are needed)", blocks=blocks, needed=needed
+            )
+            return compose(
+                "{text}: the second run against the first, {shown}, {where}. {weaker}.",
+                text=text,
+                shown=shown,
+                where=where,
+                weaker=WEAKER,
+            )
+        case "undecided":
+            return compose(
+                "Undecided: the second run against the first, {shown}, {where}; {blocks}. {weaker}.",
+                shown=shown,
+                where=where,
+                blocks=blocks,
+                weaker=WEAKER,
+            )
+    second, first = compose("the second run"), compose("the first")
+    return compose(
+        "{relation}: {shown}, {where}; {blocks}. {weaker}.",
+        relation=relation(metric, second, first, faster=curve.verdict == "faster"),
+        shown=shown,
+        where=where,
+        blocks=blocks,
+        weaker=WEAKER,
+    )
+
+
+def _at(measured: MeasuredFile, title: str, at: dict[str, Any], metric: str) -> list[MeasuredTrial]:
+    """The trials of a run on a workload at a load, one per block."""
+    return [
+        trial
+        for trial in measured.trials
+        if trial.workload == title and dict(trial.at) == at and trial.has(metric)
+    ]
+
+
+def _centre(trials: Sequence[MeasuredTrial], metric: str) -> float:
+    known = [value for trial in trials if math.isfinite(value := trial.log_bounds(metric)[0])]
+    return median(known) if known else 0.0
+
+
+def _logs(trials: Sequence[MeasuredTrial], metric: str, centre: float) -> Ratios:
+    bounds = {trial.block: trial.log_bounds(metric) for trial in trials}
+    return Ratios(
+        {block: low - centre for block, (low, _) in bounds.items()},
+        {block: high - centre for block, (_, high) in bounds.items()},
+    )
+
+
+def _median(trials: Sequence[MeasuredTrial], metric: str) -> float | None:
+    return finite(median(trial.value(metric) for trial in trials)) if trials else None

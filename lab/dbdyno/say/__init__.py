@@ -1,0 +1,1 @@
+"""Writes what was decided: sentences, caveats, and how numbers are printed."""

@@ -1,0 +1,285 @@
+"""Writes the verdicts on factors and interactions as English sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dbdyno.change_text import is_ratio
+from dbdyno.decide.comparison import Scale
+from dbdyno.decide.contrasts import AssessedContrast, contrast_ratios
+from dbdyno.decide.decision import scale
+from dbdyno.decide.effects import Judged
+from dbdyno.experiment.family import Contrast
+from dbdyno.experiment.metrics import metric_text
+from dbdyno.experiment.model import Experiment
+from dbdyno.say.wording import (
+    SIZE_UNSURE,
+    blocks_clause,
+    blocks_of,
+    blocks_text,
+    change,
+    confidence,
+    effect_text,
+    excluded,
+    has_no_estimate,
+    interval,
+    is_unknown,
+    join_words,
+    loads,
+    relation,
+    times_interval,
+)
+from dbdyno.stats.paired import Bound, Effect, effect, mean_ratios
+from dbdyno.stats.verdict_rule import DIRECTIONS, Verdict
+from dbdyno.text import Text, compose, join
+
+
+def sentence(
+    one: AssessedContrast, judged: Judged, verdict: Verdict, partners: Sequence[str], experiment: Experiment
+) -> str:
+    """The verdict sentence; `partners` are the factors that interact with the factor of a main effect."""
+    metric_scale, overall = scale(experiment), judged.overall
+    contrast_text = contrast_title(one.contrast)
+    at = loads([point.as_dict() for point in experiment.load.points()])
+    where = compose("{workload} {loads}", workload=one.workload, loads=at)
+    counted = overall.blocks if overall else 0
+    blocks = blocks_clause(counted, one.blocks, one.blocks_at_most)
+    if verdict == Verdict.NOT_COMPARABLE:
+        return compose(
+            "Not comparable: {contrast_text}, {where}, because {reason}",
+            contrast_text=contrast_text,
+            where=where,
+            reason=_reason(one),
+        )
+    if verdict in (Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS):
+        return _without_verdict(one, overall, verdict, experiment, where)
+    assert overall is not None, "every other verdict has an effect"
+    if partners:
+        parts = join("; ", (_at_each_level(one, partner, experiment) for partner in partners))
+        depends = compose(
+            "{metric}, {contrast}: depends on {factors} ({parts}), {where}",
+            metric=metric_text(metric_scale.metric),
+            contrast=contrast_text,
+            factors=join_words(partners),
+            parts=parts,
+            where=where,
+        )
+        return join("; ", (depends, blocks))
+    if len(one.contrast.factors) == 2:
+        text = _interaction(one.contrast, overall, verdict, metric_scale, where)
+    else:
+        text = _main_effect(one, judged, verdict, experiment, where)
+    if verdict == Verdict.UNDECIDED:
+        text = join("; ", [text, *excluded(overall)])
+    is_unsure = verdict in DIRECTIONS and not overall.is_significant
+    return join("; ", [text, blocks, *([SIZE_UNSURE] if is_unsure else [])])
+
+
+def _without_verdict(
+    one: AssessedContrast, overall: Effect | None, verdict: Verdict, experiment: Experiment, where: str
+) -> Text:
+    """The sentence of a run that is not finished, or has too few blocks."""
+    counted, contrast_text = overall.blocks if overall else 0, contrast_title(one.contrast)
+    metric = metric_text(scale(experiment).metric) if len(one.contrast.factors) == 1 else compose("ratio")
+    value = (
+        compose("{metric} {change}", metric=metric, change=change(overall))
+        if overall
+        else compose("no result")
+    )
+    if verdict == Verdict.UNFINISHED:
+        number = blocks_text(counted, experiment.design.blocks)
+        return compose(
+            "Not finished ({number}): {contrast_text}, {value} so far, {where}",
+            number=number,
+            contrast_text=contrast_text,
+            value=value,
+            where=where,
+        )
+    numbers = compose(
+        "{blocks_of}; {blocks_needed} are needed",
+        blocks_of=blocks_of(counted, one.blocks, one.blocks_at_most),
+        blocks_needed=one.assessment.blocks_needed,
+    )
+    return compose(
+        "Too few blocks for a verdict ({numbers}): {contrast_text}, {value}, {where}",
+        numbers=numbers,
+        contrast_text=contrast_text,
+        value=value,
+        where=where,
+    )
+
+
+def _reason(one: AssessedContrast) -> str:
+    """Why a contrast has no result."""
+    if one.stops:
+        return join("", (one.stops[0].clause, f" ({one.stops[0].code})"))
+    return compose("no block holds all of its combinations at every load (R04)")
+
+
+def contrast_title(contrast: Contrast) -> str:
+    """A contrast as text: version 8.4 against 8.0; whether the effect of threads depends on version."""
+    if len(contrast.factors) == 2:
+        other, factor = contrast.factors
+        return compose("whether the effect of {factor} depends on {other}", factor=factor, other=other)
+    return compose(
+        "{factors} {levels} against {baseline_levels}",
+        factors=contrast.factors[0],
+        levels=contrast.levels[0],
+        baseline_levels=contrast.baseline_levels[0],
+    )
+
+
+def _main_effect(
+    one: AssessedContrast, judged: Judged, verdict: Verdict, experiment: Experiment, where: str
+) -> str:
+    metric_scale, overall = scale(experiment), judged.overall
+    assert overall is not None, "the caller has checked it"
+    (factor,), (level,), (base,) = one.contrast.factors, one.contrast.levels, one.contrast.baseline_levels
+    others = [other.name for other in experiment.factors if other.name != factor]
+    mean = compose("mean over {join_words}", join_words=join_words(others))
+    shown = effect_text(
+        metric_scale.metric, overall, metric_scale.delta_percent, average=len(judged.load_effects) > 1
+    )
+    match verdict:
+        case Verdict.FASTER | Verdict.SLOWER:
+            faster = verdict == Verdict.FASTER
+            return compose(
+                "{relation}: {effect}, {where}",
+                relation=relation(metric_scale.metric, f"{factor} {level}", base, faster=faster),
+                effect=shown,
+                where=join(", ", (mean, where)),
+            )
+        case Verdict.EQUIVALENT:
+            each = compose("at each load ") if len(judged.load_effects) > 1 else ""
+            return compose(
+                "{factor} {level} and {base} are equivalent: {each}any difference is within "
+                "±{delta_percent:g} % (declared); {shown}, {mean}, {where}",
+                factor=factor,
+                level=level,
+                base=base,
+                each=each,
+                delta_percent=metric_scale.delta_percent,
+                shown=shown,
+                mean=mean,
+                where=where,
+            )
+        case Verdict.MIXED:
+            parts = [
+                join(" ", (loads([point.as_dict()]), change(effect_at)))
+                for point, effect_at in zip(experiment.load.points(), judged.load_effects, strict=True)
+                if effect_at is not None and effect_at.is_significant
+            ]
+            return compose(
+                "It depends on the load: {contrast_text}, {metric_text} {listed}, {mean}, {where}",
+                contrast_text=contrast_title(one.contrast),
+                metric_text=metric_text(metric_scale.metric),
+                listed=join(", ", parts),
+                mean=mean,
+                where=where,
+            )
+        case _:
+            return compose(
+                "Undecided: {contrast_text}, {shown}, {mean}, {where}",
+                contrast_text=contrast_title(one.contrast),
+                shown=shown,
+                mean=mean,
+                where=where,
+            )
+
+
+def _interaction(
+    contrast: Contrast, overall: Effect, verdict: Verdict, metric_scale: Scale, where: str
+) -> str:
+    (other, factor), (other_level, level) = contrast.factors, contrast.levels
+    other_base, base = contrast.baseline_levels
+    ratio = compose(
+        "the {metric_text} ratio of {level} to {base}",
+        metric_text=metric_text(metric_scale.metric),
+        level=level,
+        base=base,
+    )
+    changes = compose(
+        "{ratio} {changes} from {other_base} to {other_level}",
+        ratio=ratio,
+        changes=_changes(overall),
+        other_base=other_base,
+        other_level=other_level,
+    )
+    match verdict:
+        case Verdict.FASTER | Verdict.SLOWER:
+            return compose(
+                "The effect of {factor} depends on {other}: {changes}, {where}",
+                factor=factor,
+                other=other,
+                changes=changes,
+                where=where,
+            )
+        case Verdict.EQUIVALENT:
+            return compose(
+                "The effect of {factor} does not depend on {other} by more than ±{delta_percent:g} % "
+                "(declared): {changes}, {where}",
+                factor=factor,
+                other=other,
+                delta_percent=metric_scale.delta_percent,
+                changes=changes,
+                where=where,
+            )
+        case Verdict.MIXED:
+            return compose(
+                "Whether the effect of {factor} depends on {other} differs between the loads, {where}",
+                factor=factor,
+                other=other,
+                where=where,
+            )
+        case _:
+            return compose(
+                "Undecided whether the effect of {factor} depends on {other}: {changes}, {where}",
+                factor=factor,
+                other=other,
+                changes=changes,
+                where=where,
+            )
+
+
+def _changes(overall: Effect) -> str:
+    """The effect as text: changes by +35.5 % (95 % interval +32.5 to +38.5)."""
+    ends = overall.interval_percent
+    if is_unknown(overall):
+        return compose("changes by an unknown factor")
+    if ends is None or overall.bound != Bound.EXACT or has_no_estimate(overall):
+        return compose("changes by {change}", change=change(overall))
+    inside = confidence(overall.alpha)
+    if is_ratio(overall.effect_percent):
+        return compose(
+            "becomes {change} as high ({inside} {times_interval})",
+            change=change(overall),
+            inside=inside,
+            times_interval=times_interval(ends),
+        )
+    return compose(
+        "changes by {change} ({inside} {interval})",
+        change=change(overall),
+        inside=inside,
+        interval=interval(ends),
+    )
+
+
+def _at_each_level(one: AssessedContrast, partner: str, experiment: Experiment) -> str:
+    """A factor's effect at each level of another factor: +25.0 % with per-connection, -20.0 % with pool."""
+    (factor,), (level,), (base,) = one.contrast.factors, one.contrast.levels, one.contrast.baseline_levels
+    names = [each.name for each in experiment.factors]
+    own, others = names.index(factor), names.index(partner)
+    parts = []
+    for other in next(each.levels for each in experiment.factors if each.name == partner):
+        cells = [cell for cell in one.cells if cell[others] == other and cell[own] in (level, base)]
+        share = 2.0 / len(cells)
+        weights = {cell: share if cell[own] == level else -share for cell in cells}
+        effect_at = effect(mean_ratios(contrast_ratios(weights, one.cells, scale(experiment).metric)))
+        parts.append(
+            compose(
+                "{detail} with {other}",
+                detail=change(effect_at) if effect_at else compose("no result"),
+                other=other,
+            )
+        )
+    return join(", ", parts)
