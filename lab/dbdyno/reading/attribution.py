@@ -197,8 +197,8 @@ def _add(series: Series, group: _Group) -> None:
     """Adds the results of a group to their series."""
     for result in group.results:
         # A table below an output, of its repetitions.
-        has_output = any(one.table < 0 for one in series.results)
-        is_repetition = result.connections is None and len(series.loads) == 1 and has_output
+        is_below = bool(series.results) and series.results[0].table < 0
+        is_repetition = result.connections is None and len(series.loads) == 1 and is_below
         added = replace(result, connections=next(iter(series.loads))) if is_repetition else result
         series.results.append(added)
         series.loads.add(added.connections)

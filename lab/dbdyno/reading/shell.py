@@ -292,7 +292,8 @@ class _Script:
 
     def _branch(self, *, is_other: bool) -> None:
         branches = self._passes[self._open[-1]]
-        branches.append({})
+        if len(branches) < VALUES_MAX:
+            branches.append({})
         if is_other:
             del branches[0]
 
@@ -400,14 +401,16 @@ class _Script:
     def _passes_of(self, key: str, names: Iterable[str]) -> list[dict[str, str]]:
         """The values of names in each pass that has them; those of calls and branches once if equal."""
         used = [name for name in names if self._varies.get(name) == key]
+        # Later passes would be left out.
+        listed = self._passes[key] if self._characters > 0 else self._passes[key][:1]
         passes = [
             {name: one.get(name, self._values.get(name, "")) for name in used}
-            for one in self._passes[key]
+            for one in listed
             if all(name in one or name in self._values for name in used)
         ]
         if key in self._varies:
             return passes
-        return [one for place, one in enumerate(passes) if one not in passes[:place]]
+        return list({tuple(one.values()): one for one in passes}.values())
 
     def _replaced(self, text: str, values: Mapping[str, str]) -> str:
         """The text with these values of its variables; those that vary and have no value here stay."""
