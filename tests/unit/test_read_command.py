@@ -223,7 +223,7 @@ done
         ),
         (
             "sysbench --threads=$THREADS oltp_delete run\n",
-            ["sysbench oltp_delete run, connections that the document does not show (line 1)"],
+            ["sysbench oltp_delete run, connections that are not known (line 1)"],
         ),
     ],
 )

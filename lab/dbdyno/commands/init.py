@@ -21,7 +21,10 @@ from dbdyno.commands.option_document import as_toml
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.reading import read
 from dbdyno.problem import Problem
+from dbdyno.reading.call import find_calls
 from dbdyno.reading.document import load
+from dbdyno.reading.equivalent import equivalent
+from dbdyno.reading.reading import read as read_document
 from dbdyno.reading.translation import Translation, is_command, translate_document, translate_text
 from dbdyno.redaction import redact
 from dbdyno.store import files
@@ -42,7 +45,7 @@ _ALONE = """
 # name = "changed"
 # [variant.server]
 # kind = "remote"
-# url = "mysql://user@other-host:3306/sbtest"
+# url = "{scheme}://user@other-host:{port}/sbtest"
 """
 
 
@@ -90,7 +93,10 @@ def _of_file(path: Path, file: Path) -> str:
     """The experiment of a shell script."""
     if path.suffix == ".toml":
         raise Problem(f"--from {path}: this is an experiment file already", f"Copy it: cp {path} {file}")
-    return _translated(translate_document(load(path), path.parent))
+    document = load(path)
+    if any(call.tool == "sysbench" for call in find_calls(document)):
+        return _translated(translate_document(document, path.parent))
+    return _translated(equivalent(read_document(document)))
 
 
 def write_translation(file: Path, translation: Translation, command: str) -> None:
@@ -111,7 +117,16 @@ def _translated(translation: Translation, command: str = "dbdyno init") -> str:
     comment = "".join(f"# - {_wrapped(note)}\n" for note in notes)
     head = f"# Written by {command} from the commands of another tool.\n{comment}{_KEYS}\n"
     text = _with_comments(translation.document, head)
-    return text + _ALONE if len(translation.document["variant"]) < 2 else text
+    variants = translation.document["variant"]
+    return text + _alone(variants[0]) if len(variants) == 1 else text
+
+
+def _alone(variant: Mapping[str, Any]) -> str:
+    """The comment with a second variant, of the same protocol as the only one."""
+    url = str(variant["server"].get("url", ""))
+    is_postgresql = url.startswith("postgresql") or variant["server"].get("product") == "postgresql"
+    scheme, port = ("postgresql", 5432) if is_postgresql else ("mysql", 3306)
+    return _ALONE.format(scheme=scheme, port=port)
 
 
 def _wrapped(note: str) -> str:

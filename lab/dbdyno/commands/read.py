@@ -32,9 +32,10 @@ from dbdyno.store.imported import Imported
 from dbdyno.text import compose, join, join_some
 
 _READABLE = (
-    "dbdyno read reads outputs of sysbench, pgbench, mysqlslap, mariadb-slap and HammerDB; tables of text, "
-    "Markdown, HTML or CSV whose headings name figures (TPS, QPS, p95 latency); calls of sysbench, pgbench "
-    "and mysqlslap in scripts and jobs; and settings of servers"
+    "dbdyno read reads outputs of sysbench, pgbench, mysqlslap, mariadb-slap, HammerDB, go-tpc, "
+    "BenchmarkSQL, tpcc-mysql and YCSB; tables of text, Markdown, HTML or CSV whose headings name figures "
+    "(TPS, QPS, p95 latency); calls of sysbench, pgbench and mysqlslap in scripts and jobs; and settings of "
+    "servers"
 )
 _ROWS_PRINTED = 500
 # The figures that the tables have, if any result of the variant has them.

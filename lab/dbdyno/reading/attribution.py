@@ -31,7 +31,7 @@ from dbdyno.text import compose
 _NAMES_MAX = 2
 # A variant whose name has one of these is what others are compared with.
 _BASELINE = linear(
-    r"\b(?:off|none|without|default|before|baseline|old|disabled|stock|vanilla|one-thread-per-connection)\b|"
+    r"\b(?:off|none|without|default|before|baseline|old|master|trunk|upstream|original|disabled|stock|vanilla|one-thread-per-connection)\b|"
     r"미사용|이전|기존|기본|未使用|默认|之前|旧|無効|デフォルト|なし|без|до\b",
     re.IGNORECASE,
 )
@@ -197,7 +197,8 @@ def _add(series: Series, group: _Group) -> None:
     """Adds the results of a group to their series."""
     for result in group.results:
         # A table below an output, of its repetitions.
-        is_repetition = result.connections is None and len(series.loads) == 1
+        is_below = bool(series.results) and series.results[0].table < 0
+        is_repetition = result.connections is None and len(series.loads) == 1 and is_below
         added = replace(result, connections=next(iter(series.loads))) if is_repetition else result
         series.results.append(added)
         series.loads.add(added.connections)
@@ -213,7 +214,7 @@ def baseline_first(series: Sequence[Series]) -> list[Series]:
         for one in series
         if one.heading.rank < SENTENCE and _BASELINE.search(f"{one.label} {one.heading.text}")
     ]
-    first = marked[0] if len(marked) == 1 else series[0]
+    first = marked[0] if len(marked) == 1 and series[0].label else series[0]
     return [first, *(one for one in series if one is not first)]
 
 
@@ -232,8 +233,6 @@ def _series_of(
     if last is None or last.label:
         return known if heading.text else None
     loads = {one.connections for one in group.results}
-    if loads == {None} and heading.section and heading.section == last.heading.section:
-        return last
     is_again = bool(loads & last.loads)
     if is_again and not _have_equal_values(group.settings, last.settings):
         is_known = known is not None and _have_equal_values(group.settings, known.settings)
@@ -255,7 +254,7 @@ def _have_equal_values(one: Mapping[str, tuple[str, int]], other: Mapping[str, t
 
 
 class _SettingsByLine:
-    """The settings that hold at a line: of a file the last one, and all that a server has printed since."""
+    """The settings that hold at a line: of a file the last one, and all that the document has named since."""
 
     def __init__(self, document: Document, settings: Sequence[Settings]) -> None:
         self._document = document
@@ -267,7 +266,7 @@ class _SettingsByLine:
         changed: dict[str, tuple[str, int]] | None = None
         while self._left and self._left[0].first <= index:
             block = self._left.popleft()
-            if not block.is_shown:
+            if not block.is_shown and not (block.is_inline and block.product == "mysql"):
                 changed = dict(block.values)
                 continue
             changed = dict(self._values) if changed is None else changed

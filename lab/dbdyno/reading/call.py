@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,9 @@ _PROGRAMS = linear(
 )
 _PROGRAM = linear(r"(?<![\w./-])(?:[\w./-]{0,200}/)?(?:sysbench|pgbench|mysqlslap|mariadb-slap)(?=\s)")
 _NAMES = ("sysbench", "pgbench", "mysqlslap", "mariadb-slap")
+# What separates commands, and what runs the text that it reads.
+_SEPARATORS = ("&&", "||", "|", "do", "then", "else", "{", "(")
+_SHELL = frozenset(("bash", "sh", "ssh", "xargs", "eval"))
 # What options of sysbench for a server begin with.
 _DRIVER_OPTIONS = ("--mysql-", "--pgsql-")
 _PHASES = ("prepare", "run", "cleanup", "prewarm", "warmup")
@@ -61,6 +65,8 @@ _FLAGS = {
         "C": "connect",
     }
 }
+# Pages print two hyphens as a dash.
+_DASH = re.compile(r"^[–—](?=[a-z])")
 _SHIFTS = {"": 0, "K": 10, "M": 20, "G": 30}
 
 
@@ -81,6 +87,8 @@ class Call:
     path: str = ""
     # Words with variables whose values are not known.
     unknown: tuple[str, ...] = ()
+    # Whether a branch of the script decides with which options it runs.
+    is_alternative: bool = False
     # How often it comes in a row: passes of loops.
     passes: int = field(default=1, compare=False)
 
@@ -115,9 +123,10 @@ def find_calls(document: Document) -> Iterator[Call]:
     previous: Call | None = None
     passes = 0
     for command in commands(document, _PROGRAMS):
-        call = _call(_unquote(command))
+        call = None if _is_printed(command.words) else _call(_unquote(command))
         if call is None:
             continue
+        call = replace(call, is_alternative=command.is_alternative)
         # Passes of a loop that differ only in a file's name are one call.
         if previous is not None and call != previous:
             yield replace(previous, passes=passes)
@@ -126,6 +135,14 @@ def find_calls(document: Document) -> Iterator[Call]:
         passes += 1
     if previous is not None:
         yield replace(previous, passes=passes)
+
+
+def _is_printed(words: tuple[str, ...]) -> bool:
+    """Whether the last command that begins before the program prints its words."""
+    at = next((at for at, word in enumerate(words) if _PROGRAM.search(f"{word} ")), 0)
+    begins = [place for place, word in enumerate(words[:at]) if word in _SEPARATORS or word.endswith(";")]
+    first = words[begins[-1] + 1 if begins else 0 : at][:1]
+    return first in (("echo",), ("printf",)) and not _SHELL & set(words[at:])
 
 
 def _unquote(command: Command) -> Command:
@@ -186,11 +203,11 @@ def _options(words: tuple[str, ...], tool: str) -> tuple[dict[str, str], list[st
     short, flags = _SHORT.get(tool, {}), _FLAGS.get(tool, {})
     index = 0
     while index < len(words):
-        word = words[index]
+        word = _DASH.sub("--", words[index])
         index += 1
         if word.startswith("--"):
             name, separator, value = word[2:].partition("=")
-            name = name.replace("_", "-")
+            name = name if "$" in name else name.replace("_", "-")
             if (
                 not separator
                 and index < len(words)

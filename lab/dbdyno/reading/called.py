@@ -28,7 +28,7 @@ class Called:
     # Numbers of connections and of seconds, in the order of the document.
     connections: list[int] = field(default_factory=list)
     seconds: list[int] = field(default_factory=list)
-    # Whether a call has a number of connections that the document does not show.
+    # Whether a call has a number of connections that is not known.
     has_unknown: bool = False
     # Lines of the calls, as indices.
     lines: list[int] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Called:
             last = max(self.connections)
             parts.append(compose_count(last, "{shown} connection", "{shown} connections", shown=shown))
         if self.has_unknown:
-            parts.append(compose("connections that the document does not show"))
+            parts.append(compose("connections that are not known"))
         if self.seconds:
             parts.append(compose("{shown} s", shown=_numbers(self.seconds)))
         least, most = self.repetitions

@@ -114,7 +114,8 @@ _END = linear(
 )
 _QUESTION = linear(
     r"\?\s*$|\b(?:whether|if|compare[ds]?|test(?:ed|ing)? "
-    r"(?:if|whether)|question|wants?|should|recommend\w*)\b|"
+    r"(?:if|whether)|question|wants?|should|recommend\w*|would have|(?:would|to be|than|as) expect(?:ed)?|"
+    r"expect(?:ed|ing)? (?:that|to|it|an?|the)|supposed to)\b|"
     r"알아보|비교|테스트(?:해|한|$)|어떤|권장|하십시오|세요|수 있|때문에|가능성",
     re.IGNORECASE,
 )
@@ -125,13 +126,14 @@ _WORDS_MIN = 3
 
 
 def find_claims(document: Document, occupied: frozenset[int]) -> Iterator[Claim]:
-    """The claims in the lines that are no output, command or setting."""
+    """The claims in the lines that are no output, command, setting or row of a table."""
     number = 0
     for index, line in document.lines():
         if (
             index in occupied
             or (" " not in line and "\t" not in line)
             or line.lstrip().startswith(("#!", "$", "--"))
+            or line.count("|") > 1
         ):
             continue
         for sentence in _END.split(line):
@@ -219,6 +221,14 @@ class Subjects:
         best = scores.most_common(2)
         is_clear = len(best) == 1 or (len(best) == 2 and best[0][1] > best[1][1])
         return best[0][0] if is_clear else None
+
+    def are_named(self, claim: Claim) -> bool:
+        """Whether a claim has a word of one of the names, also if several are named."""
+        return any(
+            self._names[known] >= 0
+            for word in _WORD.findall(claim.text.lower())
+            for known in self._known(word)
+        )
 
     def _known(self, word: str) -> Iterator[str]:
         """The words of names that a word is, with particles if it is Korean."""

@@ -12,7 +12,7 @@ from dbdyno.checks.non_deterministic import find_conditions
 from dbdyno.problem import Problem
 from dbdyno.reading.attribution import differing_settings
 from dbdyno.reading.call import Call
-from dbdyno.reading.limits import SQL_TOTAL_MAX, WORKLOADS_MAX, sentence
+from dbdyno.reading.limits import NOTES_MAX, SQL_TOTAL_MAX, WORKLOADS_MAX, sentence
 from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.setting import POSTGRESQL
@@ -24,6 +24,9 @@ _WHERE = re.compile(r"\bWHERE\b", re.IGNORECASE)
 _NAME_MAX = 60
 # pgbench's built-in scripts, by the names of its option and of its output.
 _PGBENCH = {"tpcb-like": "tpcb", "": "tpcb", "simple-update": "tpcb", "select-only": "micro/point-query"}
+# Options of pgbench that are in the file, the numbers only if they are known, and those that change nothing.
+_PGBENCH_NUMBERS = ("client", "time")
+_PGBENCH_READ = ("select-only", "skip-some-updates", "builtin", "file", "no-vacuum", "progress", "jobs")
 
 
 def equivalent(reading: Reading) -> Translation:
@@ -126,6 +129,15 @@ def _of_pgbench(calls: Sequence[Call]) -> Translation:
             notes.append(
                 f"{test} of pgbench is {_PGBENCH[test]} here, whose statements and tables are others"
             )
+    left = dict.fromkeys(
+        f"--{name}={value}" if value else f"--{name}"
+        for call in calls
+        for name, value in call.options.items()
+        if name not in _PGBENCH_READ and (name not in _PGBENCH_NUMBERS or call.number(name) is None)
+    )
+    if left:
+        notes.append("these options have no counterpart: " + ", ".join(list(left)[:NOTES_MAX]))
+    notes.append("the server is a private one that dbdyno starts, not the one of the calls")
     time = next((seconds for call in calls if (seconds := call.number("time"))), 60)
     document = {
         "experiment": {"name": "from-pgbench"},

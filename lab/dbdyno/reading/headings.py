@@ -9,10 +9,11 @@ from functools import lru_cache
 from dbdyno.reading.patterns import linear, whole
 
 _NAME = (
-    r"thc|thds?|(?:#|no\.?|n|num(?:ber)?)?[ _]{0,9}(?:of[ _])?(?:concurrent[ "
+    r"thc|thds?|(?:sysbench|pgbench|client)[ _](?:threads?|connections?|clients?)|"
+    r"(?:#|no\.?|n|num(?:ber)?)?[ _]{0,9}(?:of[ _])?(?:concurrent[ "
     r"_])?(?:threads?|connections?|clients?|concurrency|users|vus?|"
     r"virtual[ _]users|sessions|conns?)(?:[ _](?:count|number|num|level))?|스레드(?: 수)?|쓰레드(?: 수)?|"
-    r"동시\S*(?: \S+)?|(?:연결|접속자?|세션|클라이언트|커넥션) ?수?|线程数?|[并並][发發](?:数|线程数|"
+    r"동시\S*(?: \S+)?|(?:연결|접속자?|세션|클라이언트|커넥션) ?수?|线程数?|多重度|[并並][发發](?:数|线程数|"
     r"连接数)?|(?:连接|客户端)数?|"
     r"スレッド数?|[並并]列数?|クライアント数?|(?:同時)?接続数?|потоки|потоков|клиент\w*|соединени\w*|число "
     r"(?:клиентов|потоков|соединений)|verbindungen|threads?anzahl|hilos|conexiones|clientes|connexions"
@@ -26,7 +27,8 @@ _LOAD_VALUE = linear(
 # matches counts, so phrases are before their words.
 _SEPARATOR = r"[ _.\-]{0,3}"
 _PERCENTILE = (
-    r"(?:퍼센타일|퍼센트|percentil\w{0,3}|perzentil\w{0,3}|percent|pctile|pctl|pct|perc|centile|quantile|"
+    r"(?:% ?line|퍼센타일|퍼센트|"
+    r"percentil\w{0,3}|perzentil\w{0,3}|percent|pctile|pctl|pct|perc|centile|quantile|"
     r"tile|ile|%|p(?![a-z0-9])|"
     r"분위수?|백분위수?|分位[数值數點点]?|百分位[数值數]?|パーセンタイル值?|パーセント|перцентил\w{0,3}|"
     r"процентил\w{0,3})"
@@ -44,7 +46,7 @@ _TRANSACTIONS = (
     r"事务|トランザクション"
 )
 _QUERIES = (
-    r"quer(?:y|ies)|requests?|reads|writes|selects|statements?|stmts?|ops|operations|abfragen|consultas|"
+    r"quer(?:y|ies)|requests?|reqs?|reads|writes|selects|inserts|updates|deletes|statements?|stmts?|ops|operations|abfragen|consultas|"
     r"requêtes|"
     r"запрос\w{0,3}|쿼리|查询|クエリ"
 )

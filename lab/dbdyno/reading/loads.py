@@ -43,7 +43,7 @@ def _planned(
 ) -> Iterator[tuple[int, int]]:
     """The planned numbers of connections, each with the index of its line."""
     for call in calls:
-        if call.phase == "run":
+        if call.phase == "run" and not call.is_alternative:
             named = (call.options[name] for name in _OPTIONS if name in call.options)
             yield from ((number, call.first) for number in _numbers(next(named, "")))
     for index, text in document.lines():

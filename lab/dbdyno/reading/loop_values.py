@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from dbdyno.reading.limits import VALUES_MAX
 from dbdyno.reading.patterns import linear
@@ -20,6 +20,14 @@ _BRACES = re.compile(r"(?<!\$)\{(\w{1,20}(?:,\w{1,20}){1,100})\}")
 _COUNTER = linear(
     r"\bfor\s*+\(\(\s*+(\w+)\s*+=\s*+(\d+)\s*+;\s*+\w+\s*+(<=?|!=)\s*+(\d+)\s*+;\s*+"
     r"(?:\w+\s*+(\+\+)|\+\+\w+|\w+\s*+(\+|\*|<<)=\s*+(\d+)|\w+\s*+=\s*+\w+\s*+(\+|\*)\s*+(\d+))"
+)
+
+_WHILE = linear(
+    r"(?:while|until)\s++(?:\[\[?|\(\(|test)\s*+\"?\$?\{?(\w+)\}?\"?\s*+(-le|-lt|<=|<|-gt|-ge)\s*+\"?(\d{1,9})\b"
+)
+_STEP = linear(
+    r"(?<!\w)(\w+)=(?:\$\(\(\s*|\$\[\s*)\$?\{?(\w+)\}?\s*([*+])\s*(\d{1,9})\s*[)\]]|"
+    r"\(\(\s*(\w+)\s*(?:(\+\+)|([*+])=\s*(\d{1,9}))\s*\)\)"
 )
 
 
@@ -54,6 +62,27 @@ def read_counter(text: str) -> tuple[str, Iterator[str]] | None:
     step = int(match[7] or match[9] or 1)
     last = int(match[4]) if match[3] == "<=" else int(match[4]) - 1
     return match[1], _count(int(match[2]), sign, step, last)
+
+
+def read_while(lines: Sequence[str], values: Mapping[str, str]) -> tuple[str, Iterator[str]] | None:
+    """The variable and the values of a `while` that counts, by the lines from its first one on and the values
+    before it; no values if they are not known. None if the first line begins none.
+    """
+    match = _WHILE.search(lines[0])
+    if match is None:
+        return None
+    name, sign, last = match[1], match[2], int(match[3])
+    for text in itertools.takewhile(lambda line: line.strip() != "done", lines[1:]):
+        step = _STEP.search(text)
+        if step is None or name not in (step[1], step[5]):
+            continue
+        start = values.get(name, "")
+        is_known = start.isdecimal() and len(start) < 10 and step[2] in (name, None)
+        if not is_known or sign not in ("-le", "-lt", "<=", "<"):
+            return name, iter(())
+        operator, amount = step[3] or step[7] or "+", int(step[4] or step[8] or 1)
+        return name, _count(int(start), operator, amount, last if sign in ("-le", "<=") else last - 1)
+    return None
 
 
 def _count(number: int, sign: str, step: int, last: int) -> Iterator[str]:

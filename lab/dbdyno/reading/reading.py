@@ -21,11 +21,13 @@ from dbdyno.reading.setting import Settings, find_settings
 
 # A sentence or a list about the load, and how far above a result it may stand.
 _LOAD = linear(
-    r"\b(\d{1,5}) (?:virtual users|clients|threads|connections|concurrent users)\b|"
+    r"(?<![\d.,])(\d{1,3}(?:,\d{3})+|\d{1,5}) "
+    r"(?:concurrent )?(?:virtual users|clients|threads|connections|users)\b|"
     r"number of (?:clients|connections|virtual users)\W+(\d{1,5})\b",
     re.IGNORECASE,
 )
 _LINES_ABOVE = 40
+_CAPTION_LINES = 6
 
 
 @dataclass(frozen=True)
@@ -100,15 +102,18 @@ class _CallsAbove:
 
 
 def _with_load(document: Document, result: Result, named: dict[int, frozenset[int]]) -> Result:
-    """The result with the connections that the lines above it name, if they name one number; `named` are the
-    numbers of lines that were read.
+    """The result with the connections that the lines above it name, if the nearest ones or all of them name
+    one number; `named` are the numbers of lines that were read.
     """
     if result.connections is not None:
         return result
     numbers: set[int] = set()
-    for index in range(max(0, result.first - _LINES_ABOVE), result.first):
+    for index in range(result.first - 1, max(0, result.first - _LINES_ABOVE) - 1, -1):
         if index not in named:
             matches = _LOAD.finditer(document.texts[index])
-            named[index] = frozenset(int(match[1] or match[2]) for match in matches)
+            named[index] = frozenset(int((match[1] or match[2]).replace(",", "")) for match in matches)
         numbers |= named[index]
+        if numbers and result.first - index <= _CAPTION_LINES:
+            # The lines right above a result are about it.
+            break
     return replace(result, connections=numbers.pop()) if len(numbers) == 1 else result

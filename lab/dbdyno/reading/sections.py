@@ -49,7 +49,9 @@ _OUTPUT = linear(
     r"total)\b.*:|"
     # A name and a value; prompts, programs and statements.
     r"^[\W_]*[\w ./()-]{1,40}(?::| =)\s*[\d.,:_\s-]+(?:ms|us|s|sec|%|kB|MB|GB|per "
-    r"sec\.\)|/s(?:ec)?)?\W*$|Report checkpoint|Target transaction rate|=[#>]|[\w~\])][#$]\s|^\s*\$\s|;\s*$|"
+    r"sec\.\)|/s(?:ec)?)?\W*$|Report checkpoint|Target transaction rate|^Scale option ignored|"
+    r"^\W*\[(?:Summary|Current|OVERALL|READ|UPDATE|INSERT|SCAN|CLEANUP|TOTAL_)|\bTerm-\d\d|^\s*\d+, trx:|"
+    r"^(?:RAMP-UP|MEASURING|STOPPING)\b|^\W*<[A-Z]\w+(?: \w+)?>|=[#>]|[\w~\])][#$]\s|^\s*\$\s|;\s*$|"
     r"\\q|"
     r"^\W*(?:sudo|systemctl|service|mysql|psql|cat|echo|cd|docker|export|apt|yum|vi|nano|time|ulimit|SET|"
     r"set)\s|^/\S+$|\(\)\s*$|^<\s"

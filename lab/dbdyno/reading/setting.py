@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbdyno.reading.document import Document
 from dbdyno.reading.patterns import linear
 
 _SECTION = linear(r"(?<!\s)\s*+\[(mysqld|mysql\.conf|mariadb|server|mysqld[\w.\-]*)\]\s*+$")
 _ASSIGNMENT = linear(
-    r"(?<!\s)\s*+(?:set\s++global\s++)?(?<![\w\-])([a-zA-Z][\w\-]{2,63}+)\s*+=\s*+(.{0,10000}+)$",
+    r"(?<!\s)\s*+(?:[-*•+]\s++)?(?:set\s++global\s++)?(?<![\w\-])([a-zA-Z][\w\-]{2,63}+)\s*+=\s*+(.{0,10000}+)$",
     re.IGNORECASE,
 )
 # Where a comment begins, or a statement ends.
@@ -36,6 +36,8 @@ POSTGRESQL = linear(
     r"synchronous_commit|max_connections|random_page_cost|fsync|full_page_writes|effective_io_concurrency|"
     r"max_worker_processes|max_parallel_\w+|huge_pages|jit|autovacuum\w*|listen_addresses"
 )
+# Settings of MySQL that are named without the section of a file.
+_MYSQL = linear(r"innodb_\w+|sync_binlog", re.IGNORECASE)
 # Settings on a command line, or in a row.
 _INLINE = linear(r"(?:^|[\s`\"'])(?:-c\s+)?([a-z_]{4,40})=([\w.]+)")
 # Lines in a row that are no settings, after which a block has ended.
@@ -53,7 +55,7 @@ class Settings:
     values: Mapping[str, tuple[str, int]]
     first: int
     last: int
-    # Whether they are on a command line, or in a sentence.
+    # Whether they are on a command line, in a sentence or in a list, and others may hold.
     is_inline: bool = False
 
 
@@ -81,6 +83,8 @@ def find_settings(document: Document) -> Iterator[Settings]:
         elif (match := _ASSIGNMENT.match(text)) and POSTGRESQL.fullmatch(match[1].lower()):
             block = _file(document, index, "postgresql", index)
             block = block if len(block.values) > 1 else None
+        elif match and _MYSQL.fullmatch(_name(match[1])):
+            block = replace(_file(document, index, "mysql", index), is_inline=True)
         if block is not None and block.values:
             yield block
             index = block.last

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dbdyno.reading.document import Document
@@ -20,15 +20,34 @@ from dbdyno.reading.limits import (
     VALUE_MAX,
     VALUES_MAX,
 )
-from dbdyno.reading.loop_values import expand_assignment, expand_values, read_counter
+from dbdyno.reading.loop_values import expand_assignment, expand_values, read_counter, read_while
 from dbdyno.reading.patterns import linear
 from dbdyno.text import Text, compose
 
-_VARIABLE = linear(r"\$(?:\{(?P<braced>\w+)(?::?[-=](?P<default>[^}]{0,200}))?(?:\[[@*]\])?\}|(?P<bare>\w+))")
+_VARIABLE = linear(
+    r"\$(?:\{(?P<braced>\w+|[@*])(?::?[-=](?P<default>[^}]{0,200}))?(?:\[[@*]\])?\}|(?P<bare>\w+|[@*]))"
+)
+# All arguments of a function are as many words in quotes; a value that has an argument.
+_ALL_ARGUMENTS = re.compile(r"\"(\$(?:\{@\}|@))\"")
+_ARGUMENT = re.compile(r"\$(?:[\d@*]|\{[\d@*]\})")
+# Where a command begins whose output is taken, or that is all of a line.
+_SUBSTITUTED_MAX = 5
+_SUBSTITUTION = linear(r"\$\((?!\()|=\"?`|^[\s*+\-]{0,20}`(?!`)")
+# What begins, continues and ends branches, and the pattern of a branch of `case`.
+_BRANCH = linear(
+    r"(?<!\s)\s*+(if\s(?=.{0,1000}(?:\[|\btest\b|\bthen\b))(?!.{0,1000}\bfi\b)|case\s(?=.{0,1000}\bin\s*$)|elif\b|else\b|"
+    r"fi\b|esac\b)"
+)
+_PATTERN = linear(r"(?<!\s)\s*+\(?([\w\"'*|.\- ]{1,100})\)\s*+")
 _ASSIGNMENT = linear(r"(?:^|[;&]|\bdo\b|\bexport|\blocal|\breadonly|\bdeclare(?:\s+-\w+)?)\s*+(\w+)=")
+# A line that declares variables, several of which it may set.
+_DECLARES = linear(r"(?<!\s)\s*+(?:export|local|readonly|declare)\s")
+_DECLARED = linear(r"\s(\w+)=")
 # A line that sets a variable, and one that sets it only for the call of a program.
 _SET = linear(r"(?<!\s)\s*+(?:(?:export|local|readonly|declare(?:\s+-\w+)?)\s+)?(?<!\w)\w++=")
-_SET_FOR_CALL = linear(r"(?<!\s)\s*+(?<!\w)\w++=[^\s\"'(]*+\s++(?:\S*/)?[a-z][\w\-]*+\s")
+_SET_FOR_CALL = linear(
+    r"(?<!\s)\s*+(?<!\w)\w++=[^\s\"'(]*+\s++(?:(?:\S*/)?[a-z][\w\-]*+|\"?\$\{?\w++\}?\"?)\s"
+)
 _LOOP = linear(r"\bfor\s++(\w++)\s++in\s++([^;\n]{0,10000})")
 # The first line of a function, and what separates commands.
 _FUNCTION = linear(r"(?<!\s)\s*+(?:function\s++([\w\-]+)|([\w\-]+)\s*+\(\))")
@@ -49,7 +68,11 @@ _ARGUMENTS = linear(r"(?<!\s)\s*+args:\s*+(\[.{0,5000})?$")
 _WORD = linear(r"(?<!\w)[A-Za-z_]\w*")
 _PARTS_MAX = 50
 _ARGUMENTS_MAX = 10
-_VALUE = linear(r"\"((?:[^\"\\]|\\.){0,1000}+)\"|'([^']{0,1000}+)'|([^\s;&|)]{0,1000}+)")
+# Lines of a loop in which its variable is counted.
+_LOOP_LINES = 60
+_VALUE = linear(
+    r"(\$\{\w{1,64}:?[-=][^}]{0,1000}\})|\"((?:[^\"\\]|\\.){0,1000}+)\"|'([^']{0,1000}+)'|([^\s;&|)]{0,1000}+)"
+)
 _REDIRECTION = linear(r"\d{0,3}[<>]")
 # Lines that one command line is wrapped over, at most.
 _WRAPPED_MAX = 60
@@ -68,8 +91,8 @@ class Command:
     words: tuple[str, ...]
     first: int
     last: int
-    # The number of the loop's pass that gave these values; 0 outside of loops.
-    number: int = 0
+    # Whether it depends on a branch with which values it runs.
+    is_alternative: bool = False
 
 
 def commands(document: Document, programs: re.Pattern[str]) -> Iterator[Command]:
@@ -80,21 +103,37 @@ def commands(document: Document, programs: re.Pattern[str]) -> Iterator[Command]
     functions = _functions(document, programs)
     for first, last, text in _logical_lines(document, programs):
         script.first = first
-        if (arguments := functions.get(first)) is not None:
-            for number, values in enumerate(arguments, start=1):
-                script.set(str(number), iter(values))
+        if functions and (first in functions or text.startswith("}")):
+            script.call_function(functions.get(first, []))
         if text.lstrip().startswith("#") and not programs.search(text):
             continue
-        script.begin_loops(text)
-        if "=" in text and _SET.match(text) and not _SET_FOR_CALL.match(text):
-            script.assign(text)
-        elif script.may_call(text):
-            for number, words in enumerate(script.passes(without_list(text))):
-                yield Command(tuple(words), first, last, number)
+        rest = script.begin(text)
+        calls = [one for one in _substituted(rest) if script.may_call(one)] if script.may_call(rest) else []
+        if "=" in rest and _SET.match(rest) and not _SET_FOR_CALL.match(rest):
+            script.assign(rest)
+        elif not calls and script.may_call(rest):
+            calls = [rest]
+        for call in calls:
+            is_alternative = script.is_alternative(call)
+            for words in script.passes(without_list(call)):
+                yield Command(tuple(words), first, last, is_alternative)
 
 
-def _functions(document: Document, programs: re.Pattern[str]) -> dict[int, list[list[str]]]:
-    """The values of the arguments with which functions are called, by the index of each one's first line."""
+def _substituted(text: str) -> Iterator[str]:
+    """The first commands of a line whose output is taken, as in `X=$(command)`, or that are all of it."""
+    for match in itertools.islice(_SUBSTITUTION.finditer(text), _SUBSTITUTED_MAX):
+        depth = 1
+        for place in range(match.end(), len(text)):
+            depth += (text[place] == "(") - (text[place] == ")")
+            if (text[place] == "`") if match[0].endswith("`") else not depth:
+                yield text[match.end() : place]
+                break
+        else:
+            yield text[match.end() :]
+
+
+def _functions(document: Document, programs: re.Pattern[str]) -> dict[int, list[dict[str, str]]]:
+    """The arguments of each call of a function by their numbers, by the index of its first line."""
     begins = {
         match[1] or match[2]: index
         for index, text in document.lines()
@@ -105,23 +144,23 @@ def _functions(document: Document, programs: re.Pattern[str]) -> dict[int, list[
         return {}
     # What was left out here is left out again, and noted, when the commands are read.
     script = _Script(Document(document.name, document.texts, document.numbers), programs)
-    arguments: dict[int, list[list[str]]] = {}
+    calls: dict[int, list[dict[str, str]]] = {}
     for index, text in document.lines():
-        script.begin_loops(text)
-        if "=" in text and _SET.match(text) and not _SET_FOR_CALL.match(text):
-            script.assign(text)
-        for part in _COMMAND_END.split(text)[:_PARTS_MAX]:
+        script.first = index
+        rest = script.begin(text)
+        if "=" in rest and _SET.match(rest) and not _SET_FOR_CALL.match(rest):
+            script.assign(rest)
+        for part in _COMMAND_END.split(rest)[:_PARTS_MAX]:
             word = part.split(maxsplit=1)[:1]
             begin = begins.get(word[0]) if word else None
             if begin is None or begin == index:
                 continue
-            listed = arguments.setdefault(begin, [])
-            for words in itertools.islice(script.expand(part), PASSES_MAX):
-                for number, value in enumerate(until_end(tuple(words[1:_ARGUMENTS_MAX]))):
-                    listed += [[]] * (number + 1 - len(listed))
-                    if value not in listed[number]:
-                        listed[number] = [*listed[number], value]
-    return arguments
+            listed = calls.setdefault(begin, [])
+            for words in itertools.islice(script.expand(part), max(0, PASSES_MAX - len(listed))):
+                arguments = until_end(tuple(words[1:]))
+                numbered = dict(zip(map(str, range(1, _ARGUMENTS_MAX)), arguments, strict=False))
+                listed.append({**numbered, "@": shlex.join(arguments), "*": shlex.join(arguments)})
+    return calls
 
 
 def _logical_lines(document: Document, programs: re.Pattern[str]) -> Iterator[tuple[int, int, str]]:
@@ -180,12 +219,22 @@ def _continues(text: str) -> bool:
 
 
 class _Script:
-    """The variables of a script, each with all values of its loop."""
+    """The variables of a script: those with one value, and those whose value depends on a loop's pass, a
+    function's call or a branch.
+    """
 
     def __init__(self, document: Document, programs: re.Pattern[str]) -> None:
         self._document = document
         self._programs = programs
-        self._values: dict[str, list[str]] = {}
+        # Values have no names of other variables than those that vary, so they follow these.
+        self._values: dict[str, str] = {}
+        # The passes of each loop by its variable, the calls of a function by "()", and the branches of an
+        # `if` or `case`: in each, the values of its variables.
+        self._passes: dict[str, list[dict[str, str]]] = {}
+        # The variables that vary, and with which of the passes.
+        self._varies: dict[str, str] = {}
+        # The keys of the open `if` and `case`, the innermost last.
+        self._open: list[str] = []
         # The variables of which a value calls one of the programs.
         self._calling: set[str] = set()
         # What the passes after the first of each command may have together.
@@ -193,8 +242,63 @@ class _Script:
         # Index of the line that is read.
         self.first = 0
 
-    def set(self, name: str, values: Iterator[str]) -> None:
-        """Keeps the values of a variable, as many as are followed."""
+    def call_function(self, calls: list[dict[str, str]]) -> None:
+        """Keeps the arguments of the calls of the function that begins here; none where it ends."""
+        if "()" in self._passes:
+            self._varies = {name: key for name, key in self._varies.items() if key != "()"}
+            self._values = {
+                name: value for name, value in self._values.items() if not _ARGUMENT.search(value)
+            }
+        self._passes["()"] = calls
+        self._varies |= {name: "()" for one in calls for name in one}
+
+    def begin(self, text: str) -> str:
+        """Keeps what begins or ends in a line: loops with the values of their variables, and branches. The
+        line without the pattern of a `case`.
+        """
+        if (pattern := _PATTERN.match(text)) is not None and self._open and self._open[-1].startswith("case"):
+            self._branch(is_other=pattern[1] == "*")
+            text = text[pattern.end() :]
+        elif (branch := _BRANCH.match(text)) is not None:
+            self._begin_branch(branch[1])
+        if "while" in text or "until" in text:
+            lines = self._document.texts[self.first : self.first + _LOOP_LINES]
+            if (loop := read_while([text, *lines[1:]], self._values)) is not None:
+                self._loop(*loop)
+        if "for" not in text:
+            return text
+        for name, values in _LOOP.findall(text):
+            listed = expand_values(values)
+            is_known = "$(" not in listed and "`" not in listed
+            self._loop(name, (word for one in self.expand(listed) for word in one) if is_known else iter(()))
+        if "((" in text:
+            # In arithmetic a variable needs no dollar.
+            bare = text[:LINE_MAX].replace("$", "")
+            named = _WORD.sub(lambda match: self._values.get(match[0], match[0]), bare)
+            if (loop := read_counter(named[:LINE_MAX])) is not None:
+                self._loop(*loop)
+        return text
+
+    def _begin_branch(self, word: str) -> None:
+        """Opens or closes an `if` or `case`, or begins its next branch."""
+        if word in ("fi", "esac"):
+            self._open = self._open[:-1]
+        elif word.startswith(("if", "case")):
+            self._open.append(f"{word[:4].strip()} {self.first}")
+            # Without `else` none of the branches may be taken.
+            self._passes[self._open[-1]] = [{}, {}]
+        elif self._open:
+            self._branch(is_other=word == "else")
+
+    def _branch(self, *, is_other: bool) -> None:
+        branches = self._passes[self._open[-1]]
+        if len(branches) < VALUES_MAX:
+            branches.append({})
+        if is_other:
+            del branches[0]
+
+    def _loop(self, name: str, values: Iterator[str]) -> None:
+        """Keeps the values of a loop's variable, as many as are followed; without any they are not known."""
         kept = list(itertools.islice(values, VALUES_MAX + 1))
         if len(kept) > VALUES_MAX:
             text = compose(
@@ -203,40 +307,45 @@ class _Script:
                 limit=VALUES_MAX,
             )
             self._leave_out("values", text)
-        if any(len(value) > VALUE_MAX for value in kept):
+        self._passes[name] = [{name: self._keep(name, value)} for value in kept[:VALUES_MAX]]
+        self._varies[name] = name
+        if not kept:
+            del self._varies[name]
+            self._values.pop(name, None)
+
+    def _keep(self, name: str, value: str) -> str:
+        """The characters of a value that are read."""
+        if len(value) > VALUE_MAX:
             text = compose(
                 "{name} has a value of more than {limit:,} characters; the first {limit:,} are read",
                 name=name,
                 limit=VALUE_MAX,
             )
             self._leave_out("value", text)
-        self._values[name] = [value[:VALUE_MAX] for value in kept[:VALUES_MAX]]
-        self._calling.discard(name)
-        if any(self._programs.search(value) for value in self._values[name]):
+        if self._programs.search(value):
             self._calling.add(name)
-
-    def begin_loops(self, text: str) -> None:
-        """Keeps the values of the variables of the loops that begin in a line."""
-        if "for" not in text:
-            return
-        for name, values in _LOOP.findall(text):
-            self.set(name, (word for one in self.expand(expand_values(values)) for word in one))
-        if "((" in text:
-            single = {name: values[0] for name, values in self._values.items() if len(values) == 1}
-            # In arithmetic a variable needs no dollar.
-            named = _WORD.sub(lambda match: single.get(match[0], match[0]), text[:LINE_MAX].replace("$", ""))
-            if (loop := read_counter(named[:LINE_MAX])) is not None:
-                self.set(*loop)
+        return value[:VALUE_MAX]
 
     def assign(self, text: str) -> None:
         """Keeps the value of each variable that the line sets; one from a command has none."""
-        for match in _ASSIGNMENT.finditer(text):
+        for match in (_DECLARED if _DECLARES.match(text) else _ASSIGNMENT).finditer(text):
+            name = match[1]
             value = _first_word(expand_assignment(text[match.end() : match.end() + VALUE_MAX + 2]))
-            if "$(" in value or "`" in value:
-                self._values.pop(match[1], None)
-                self._calling.discard(match[1])
-            else:
-                self.set(match[1], (one[0] for one in self.expand(value, quoted=False)))
+            if not self._passes.get("()"):
+                # The script's own arguments are not those of its functions.
+                value = _ARGUMENT.sub(f"${name}", value)
+            is_known = "$(" not in value and "`" not in value and value != f"${name}"
+            value = self._replaced(value, self._values) if is_known else ""
+            if self._open and is_known and "$" not in value:
+                self._passes[self._open[-1]][-1][name] = self._keep(name, value)
+                self._varies[name] = self._open[-1]
+            elif not self._open or name not in self._values.keys() | self._varies.keys():
+                self._calling.discard(name)
+                self._varies.pop(name, None)
+                if is_known:
+                    self._values[name] = self._keep(name, value)
+                else:
+                    self._values.pop(name, None)
 
     def may_call(self, text: str) -> bool:
         """Whether a line calls one of the programs, also as the value of a variable."""
@@ -245,6 +354,12 @@ class _Script:
         return bool(self._calling) and any(
             _name(match) in self._calling for match in _VARIABLE.finditer(text)
         )
+
+    def is_alternative(self, text: str) -> bool:
+        """Whether the values of a line's variables depend on a branch."""
+        text = self._replaced(text, self._values)
+        keys = {self._varies.get(_name(match), "") for match in _VARIABLE.finditer(text)}
+        return any(" " in key for key in keys)
 
     def passes(self, text: str) -> Iterator[list[str]]:
         """The words of a command for each pass of its loops that is followed."""
@@ -258,21 +373,19 @@ class _Script:
         """The words of a text, once for each combination of its variables' values. Those of an unknown
         variable keep their dollar.
         """
-        if "$" not in text:
-            combinations: Iterator[tuple[str, ...]] = iter([()])
-            names: list[str] = []
-        else:
-            # Values contain no variables: they were replaced when they were set.
-            used = dict.fromkeys(_name(match) for match in _VARIABLE.finditer(text))
-            names = [name for name in used if name in self._values]
-            combinations = itertools.product(*(self._values[name] for name in names))
+        text = self._replaced(_ALL_ARGUMENTS.sub(r"\1", text), self._values)
+        names = dict.fromkeys(_name(match) for match in _VARIABLE.finditer(text)) if "$" in text else {}
+        keys = dict.fromkeys(self._varies[name] for name in names if name in self._varies)
+        combinations = itertools.product(*(self._passes_of(key, names) for key in keys))
         for number, combination in enumerate(combinations):
             if number:
                 self._characters -= len(text)
                 if self._characters < 0:
                     self._leave_out_passes()
                     return
-            replaced = self._replaced(text, dict(zip(names, combination, strict=True)))
+            replaced = self._replaced(
+                text, {name: value for one in combination for name, value in one.items()}
+            )
             if not quoted:
                 yield [replaced]
                 continue
@@ -285,14 +398,30 @@ class _Script:
             except ValueError:
                 yield replaced.replace('"', " ").replace("'", " ").split()
 
+    def _passes_of(self, key: str, names: Iterable[str]) -> list[dict[str, str]]:
+        """The values of names in each pass that has them; those of calls and branches once if equal."""
+        used = [name for name in names if self._varies.get(name) == key]
+        # Later passes would be left out.
+        listed = self._passes[key] if self._characters > 0 else self._passes[key][:1]
+        passes = [
+            {name: one.get(name, self._values.get(name, "")) for name in used}
+            for one in listed
+            if all(name in one or name in self._values for name in used)
+        ]
+        if key in self._varies:
+            return passes
+        return list({tuple(one.values()): one for one in passes}.values())
+
     def _replaced(self, text: str, values: Mapping[str, str]) -> str:
-        """The text with these values of its variables."""
+        """The text with these values of its variables; those that vary and have no value here stay."""
         parts: list[str] = []
         size = end = 0
         for match in _VARIABLE.finditer(text) if "$" in text and self._characters > 0 else ():
             # ${NAME:-default} of an unknown variable is its default.
-            default = match[0] if match["default"] is None else match["default"]
-            parts += [text[end : match.start()], values.get(_name(match), default)]
+            name, default = _name(match), match["default"]
+            is_varied = values is self._values and name in self._varies
+            value = match[0] if is_varied or default is None else default.strip("\"'")
+            parts += [text[end : match.start()], value if is_varied else values.get(name, value)]
             size += len(parts[-1]) + len(parts[-2])
             end = match.end()
             if size > LINE_MAX:

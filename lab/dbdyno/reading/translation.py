@@ -46,6 +46,8 @@ _OUTPUT = (
     *("events", "max-requests", "forced-shutdown", "config-file"),
     *("db-debug", "mysql-debug", "mysql-ignore-errors"),
 )
+# Options that are in the file otherwise.
+_PLACED = ("db-driver", "rand-seed", "mysql-ssl", "oltp-read-only")
 _ADDRESS = ("host", "port", "socket", "user", "password", "db")
 _NOT_IN_NAMES = linear(r"[^A-Za-z0-9._]+")
 _NAME_MAX = 60
@@ -205,8 +207,10 @@ def _workload(call: Call, folder: Path, left: dict[str, None], notes: dict[str, 
     is_bundled = stem in get_args(OltpName)
     workload: dict[str, Any] = {"name": stem}
     if stem == "oltp" and not is_bundled:
-        notes["oltp of sysbench 0.5 is oltp_read_write here, whose transaction has other statements"] = None
-        is_bundled, workload = True, {"name": "oltp_read_write"}
+        is_read_only = _BOOLEANS.get(call.options.get("oltp-read-only", "off").lower(), False)
+        is_bundled, workload = True, {"name": "oltp_read_only" if is_read_only else "oltp_read_write"}
+        name = workload["name"]
+        notes[f"oltp of sysbench 0.5 is {name} here, whose transaction has other statements"] = None
     if not is_bundled:
         path = Path(call.path if call.path.endswith(".lua") else f"{call.path}.lua")
         workload = {"script": str(path if path.is_absolute() else (folder / path)), "options": {}}
@@ -214,7 +218,7 @@ def _workload(call: Call, folder: Path, left: dict[str, None], notes: dict[str, 
     for name, text in call.options.items():
         field = name.removeprefix("oltp-").replace("-", "_")
         field = {"tables_count": "tables"}.get(field, field)
-        if name in _LOAD or _address(name) or name in ("db-driver", "rand-seed", "mysql-ssl"):
+        if name in _LOAD or _address(name) or name in _PLACED:
             continue
         if "$" in text:
             notes[f"the value of --{name} is not known here: {text}"] = None

@@ -33,18 +33,22 @@ def find(reading: Reading) -> Iterator[Finding]:
     Catches runs over rows that do not exist. A published benchmark loaded 100,000 rows per table and read
     uniformly among 1,000,000: nine of ten lookups found nothing.
     """
-    prepared: dict[tuple[str, ...], Call] = {}
+    # The last prepare of each place, with those of the same line: a loop or a branch decides between them.
+    prepared: dict[tuple[str, ...], list[Call]] = {}
     last: Call | None = None
     seen: set[tuple[str, ...]] = set()
     for call in reading.calls:
         if call.phase == "prepare":
             other = None if last is None or last.tool != call.tool else last
-            if other is not None and _place(other) != _place(call):
+            if other is not None and other.first != call.first and _place(other) != _place(call):
                 yield from _between_servers(reading, other, call, seen)
-            last = prepared[_place(call)] = call
+            same = prepared.get(_place(call), [])
+            prepared[_place(call)] = [*(one for one in same if one.first == call.first), call]
+            last = call
             continue
-        before = prepared.get(_place(call), last)
-        if before is not None and call.tool == before.tool and call.phase in ("run", "cleanup"):
+        befores = prepared.get(_place(call), [last] if last is not None else [])
+        if befores and call.tool == befores[-1].tool and call.phase in ("run", "cleanup"):
+            before = min(befores, key=lambda one: len(list(_differences(one, call))))
             differences = list(_differences(before, call))
             key = (call.phase, *differences)
             if differences and key not in seen:

@@ -37,6 +37,8 @@ def find(reading: Reading) -> Iterator[Finding]:
             highest_of[call.test] = max(highest_of.get(call.test, 0), call.connections or 0)
     described: dict[tuple[str, ...], int | None] = {}
     declared = _declared(reading)
+    # sysbench stops at a limit, so loads whose output is shown fitted.
+    shown = {one.connections for one in reading.results if one.tool.startswith("sysbench")}
     for call in reading.calls:
         if call.tool != "sysbench" or call.phase != "run" or call.driver != "mysql" or is_foreign:
             continue
@@ -66,7 +68,8 @@ def find(reading: Reading) -> Iterator[Finding]:
                 # Servers of clouds have other defaults.
                 continue
             seen.add(named)
-            yield _finding(reading, call, capacity, highest)
+            if highest not in shown:
+                yield _finding(reading, call, capacity, highest)
     yield from _reached(reading)
 
 

@@ -23,6 +23,17 @@ _LISTENER = linear(
     re.IGNORECASE,
 )
 _ADDRESS = linear(r"(?<![\w.])([a-zA-Z0-9][\w.\-]*):(\d{2,5})(?!\d)")
+# Where a client of PostgreSQL has its server from, besides options; and a pod or a container of its own.
+_ELSEWHERE = linear(
+    r"(?<!\w)(?:PGHOST|PGHOSTADDR|PGSERVICE|PGSERVICEFILE|host|hostaddr|service)\s?[=:]|postgres(?:ql)?://|"
+    r"\bkubectl\s++(?!exec\b)|\b(?:docker|podman|nerdctl)\s++(?:compose\s++)?run\b|-compose\s++run\b|"
+    r"\bkind:\s*+(?:Job|Pod|CronJob)\b"
+)
+# A command at the start of a line, after a prompt or in quotes.
+_COMMAND = linear(
+    r"(?:^|[$#>`|;&(\"'])\s*+(?:[-*]\s++)?(?:(?:sudo|time|nohup|exec|su|numactl|taskset|do|then|-\S+|postgres|\w+=\S*)\s++){0,9}"
+    r"(?:\S{0,200}/)?pgbench\s"
+)
 # Lines of a configuration that belong together.
 _NEAR = 8
 _SOCKETS = ("mysql-socket", "socket")
@@ -35,7 +46,7 @@ def find(reading: Reading) -> Iterator[Finding]:
     run on one CPU.
     """
     local = next((call for call in reading.calls if call.phase != "prepare" and is_local(call)), None)
-    if local is not None and _is_forwarded(reading, local):
+    if local is not None and (_is_forwarded(reading, local) or _is_elsewhere(reading, local)):
         return
     if local is not None:
         yield finding(
@@ -56,6 +67,17 @@ def is_local(call: Call) -> bool:
     if host is None:
         return call.tool == "pgbench" or any(name in call.options for name in _SOCKETS)
     return _LOCAL.fullmatch(host) is not None
+
+
+def _is_elsewhere(reading: Reading, call: Call) -> bool:
+    """Whether a line names the server of a call without a host, or the call is in a sentence, which may leave
+    the host out.
+    """
+    if any(name in call.options for name in (*_HOSTS, *_SOCKETS)):
+        return False
+    texts = reading.document.texts
+    is_command = reading.document.is_script or _COMMAND.search(texts[call.first]) is not None
+    return not is_command or any(_ELSEWHERE.search(text) for text in texts)
 
 
 def _is_forwarded(reading: Reading, call: Call) -> bool:

@@ -22,7 +22,11 @@ def find(reading: Reading) -> Iterator[Finding]:
     Catches round trips that are taken for the server's time. In a published benchmark each of 20 statements
     takes 1.3 ms at two connections, for both variants.
     """
-    results = [one for one in reading.results if one.connections and one.connections <= _FEW_CONNECTIONS]
+    results = [
+        one
+        for one in reading.results
+        if one.connections and one.connections <= _FEW_CONNECTIONS and not one.is_rate_limited
+    ]
     slow = [one for one in results if (_statement_ms(one) or 0) > _STATEMENT_MS]
     if slow and not any(is_local(call) for call in reading.calls):
         yield finding(
@@ -30,7 +34,7 @@ def find(reading: Reading) -> Iterator[Finding]:
             "P12",
             "note",
             compose(
-                "each statement takes {time:.2g} ms at {connections} connections: the round trip of the "
+                "each statement takes {time:,.1f} ms at {connections} connections: the round trip of the "
                 "network was not measured, and may be most of it",
                 time=_statement_ms(slow[0]),
                 connections=slow[0].connections,

@@ -72,7 +72,7 @@ def _without_comparison(reading: Reading) -> Iterator[Finding]:
             reading,
             "P15",
             "warn",
-            compose("no result of any run is shown, so the difference cannot be judged"),
+            compose("no result of a run was recognized, so the difference cannot be judged"),
             (claim.index for claim in reading.claims),
             fix=compose("Show every run's output, at least {blocks} of each variant", blocks=BLOCKS_MIN),
         )

@@ -24,6 +24,8 @@ _NUMBERS = (
     "client",
     "concurrency",
 )
+# What begins a variable, also of a template.
+_VARIABLES = ("$", "{{", "{%", "<%", "%(")
 _NUMBER = re.compile(r"[\d.,]{1,40}+[KMGkmg]?s?")
 _DASH = re.compile(r"[–—][a-z][\w-]{0,60}+=?")
 _TWICE = re.compile(r"\b(prepare|run|cleanup)\s{1,60}+\1\b")
@@ -49,7 +51,7 @@ def find(reading: Reading) -> Iterator[Finding]:
 def _placeholders(call: Call) -> Iterator[str]:
     for name in _NUMBERS:
         value = call.options.get(name)
-        if value and not _NUMBER.fullmatch(value) and not value.startswith("$"):
+        if value and not _NUMBER.fullmatch(value) and not value.startswith(_VARIABLES):
             yield compose(
                 "--{name}={value} is no number, so the command of the results is not known",
                 name=name,

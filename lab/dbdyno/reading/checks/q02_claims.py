@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
-from dbdyno.finding import Finding
+from dbdyno.finding import Finding, Level
 from dbdyno.reading.attribution import Series
 from dbdyno.reading.checks.check import DocumentCheck, finding
 from dbdyno.reading.claim import About, Claim, Subjects
 from dbdyno.reading.judgement import Contrast
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.reading import Reading
 from dbdyno.reading.result import THROUGHPUTS
-from dbdyno.text import compose
+from dbdyno.text import Text, compose
 
+# Products that a sentence may be about, which the document did not measure.
+_PRODUCT = linear(
+    r"(?<![a-z])(?:mysql|mariadb|percona|postgres\w*|oracle|tidb|sql server|db2|mongodb|redis|aurora|"
+    r"cockroach\w*|sqlite|yugabyte\w*|oceanbase|polardb|clickhouse|cassandra|alloydb|neon|spanner)",
+    re.IGNORECASE,
+)
 # How far a sentence may round.
 _ROUNDED_POINTS = 0.6
 _ROUNDED_SHARE = 0.1
@@ -29,52 +37,39 @@ def find(reading: Reading) -> Iterator[Finding]:
         contrast = _contrast(reading, claim, all_names)
         if contrast is None:
             continue
-        says_better = claim.is_better
+        both = (contrast.baseline, contrast.variant)
+        subjects = _subjects(both)
+        is_named = subjects.are_named(claim)
+        if not is_named and _is_foreign(claim, both):
+            continue
         shows_better = contrast.is_better
-        if shows_better is not None and contrast.variant is not _of(claim, contrast):
+        if shows_better is not None and subjects.of(claim) == 0:
             shows_better = not shows_better
-        if shows_better is None:
-            yield finding(
-                reading,
-                "Q02",
-                "warn",
-                compose(
-                    "the sentence gives one direction; the numbers do not: {sentence}",
-                    sentence=contrast.sentence,
-                ),
-                (claim.index, *_lines(contrast)),
-            )
-        elif shows_better != says_better:
-            yield finding(
-                reading,
-                "Q02",
-                "stop",
-                compose("the sentence contradicts the numbers: {sentence}", sentence=contrast.sentence),
-                (claim.index, *_lines(contrast)),
-            )
-        elif _is_other_size(claim, contrast):
-            yield finding(
-                reading,
-                "Q02",
-                "stop",
-                compose(
-                    "the sentence says {percent:g} %; the numbers say {sentence}",
-                    percent=claim.percents[0],
-                    sentence=contrast.sentence,
-                ),
-                (claim.index, *_lines(contrast)),
-            )
-        elif claim.is_strong and not claim.has_interval:
-            yield finding(
-                reading,
-                "Q02",
-                "warn",
-                compose(
-                    "the sentence is certain; the numbers have no interval: {sentence}",
-                    sentence=contrast.sentence,
-                ),
-                (claim.index, *_lines(contrast)),
-            )
+        level, text = _problem(claim, contrast, shows_better)
+        if text is not None:
+            # Of a sentence that names neither variant it is not certain what it is about.
+            level = level if is_named else "warn"
+            yield finding(reading, "Q02", level, text, (claim.index, *_lines(contrast)))
+
+
+def _problem(claim: Claim, contrast: Contrast, shows_better: bool | None) -> tuple[Level, Text | None]:
+    """What is wrong with a claim; None if nothing is."""
+    sentence = contrast.sentence
+    if shows_better is None:
+        text = compose("the sentence gives one direction; the numbers do not: {sentence}", sentence=sentence)
+        return "warn", text
+    if shows_better != claim.is_better:
+        return "stop", compose("the sentence contradicts the numbers: {sentence}", sentence=sentence)
+    if _is_other_size(claim, contrast):
+        return "stop", compose(
+            "the sentence says {percent:g} %; the numbers say {sentence}",
+            percent=claim.percents[0],
+            sentence=sentence,
+        )
+    if claim.is_strong and not claim.has_interval:
+        text = compose("the sentence is certain; the numbers have no interval: {sentence}", sentence=sentence)
+        return "warn", text
+    return "note", None
 
 
 def _is_other_size(claim: Claim, contrast: Contrast) -> bool:
@@ -105,15 +100,10 @@ def _contrast(reading: Reading, claim: Claim, names: Subjects) -> Contrast | Non
     return next((one for one in suitable if one.variant is of), None)
 
 
-def _of(claim: Claim, contrast: Contrast) -> Series:
-    """The series that the claim calls better or worse: the one it names, or the variant if it names none."""
-    return _subject(claim, (contrast.baseline, contrast.variant)) or contrast.variant
-
-
-def _subject(claim: Claim, series: Sequence[Series]) -> Series | None:
-    """The series that the words of a claim name."""
-    place = _subjects(series).of(claim)
-    return None if place is None else series[place]
+def _is_foreign(claim: Claim, series: Sequence[Series]) -> bool:
+    """Whether a claim names a product that none of the variants is."""
+    names = " ".join(f"{one.label} {one.heading.text} {one.heading.section}" for one in series).lower()
+    return any(match[0].lower() not in names for match in _PRODUCT.finditer(claim.text))
 
 
 def _subjects(series: Sequence[Series]) -> Subjects:

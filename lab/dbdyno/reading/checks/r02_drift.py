@@ -19,7 +19,9 @@ def find(reading: Reading) -> Iterator[Finding]:
     Catches later loads over other data than the first ones. In a published benchmark most ids did not exist,
     and each run inserted a part of them, so later runs found more rows.
     """
-    runs = [call for call in reading.calls if call.phase == "run" and is_writing(call)]
+    runs = [
+        call for call in reading.calls if call.phase == "run" and is_writing(call) and not call.is_alternative
+    ]
     prepares = [call for call in reading.calls if call.phase == "prepare"]
     loads = {call.connections for call in runs} - {None} or set(reading.loads)
     if runs and len(prepares) == 1 and max(len(loads), len({one.connections for one in reading.results})) > 1:
@@ -40,6 +42,8 @@ def is_writing(call: Call) -> bool:
     """Whether a call's test changes rows."""
     if call.tool == "pgbench":
         return "select-only" not in call.options and call.test in ("", "tpcb-like", "simple-update")
+    if call.options.get("oltp-read-only") == "on":
+        return False
     return call.test == "oltp" or any(part in call.test for part in _WRITING)
 
 

@@ -21,6 +21,8 @@ _LATE_S = 5.0
 # between events.
 _LITTLE = (0.85, 1.03)
 _COUNT_PERCENT = 2.0
+# The law holds for runs that are much longer than a transaction.
+_MEAN_SHARE = 0.1
 # Sums of few transactions are rounded.
 _COUNT_MIN = 100
 
@@ -49,7 +51,7 @@ def _times(reading: Reading) -> Iterator[Finding]:
         for one in reading.results
         if one.value("elapsed_s") and one.tool.startswith(("sysbench", "table"))
     ]
-    if not runs or not timed or any(call.number("events") or "config-file" in call.options for call in runs):
+    if not runs or not timed or any("config-file" in call.options for call in runs):
         return
     is_old = any(one.tool.startswith("sysbench 0") for one in timed) or any(
         "max-time" in call.options for call in runs
@@ -58,7 +60,9 @@ def _times(reading: Reading) -> Iterator[Finding]:
     if None in planned:
         return
     times = sorted(time or 0 for time in planned)
-    wrong = [one for one in timed if not _is_planned(elapsed(one), times)]
+    # A limit of events ends a run before its time.
+    is_counted = any(call.number("events", "max-requests") for call in runs)
+    wrong = [one for one in timed if not _is_planned(one, times, is_counted=is_counted)]
     if wrong:
         yield finding(
             reading,
@@ -74,10 +78,14 @@ def _times(reading: Reading) -> Iterator[Finding]:
         )
 
 
-def _is_planned(seconds: float, times: Sequence[int]) -> bool:
-    """Whether a run that was planned for one of these times would have taken these seconds."""
-    place = bisect_left(times, seconds - _LATE_S)
-    return place < len(times) and times[place] <= seconds + 0.5
+def _is_planned(result: Result, times: Sequence[int], *, is_counted: bool) -> bool:
+    """Whether a run that was planned for one of these times would have taken the seconds of a result: its
+    last transactions end after the time.
+    """
+    seconds = elapsed(result)
+    slowest_s = max(result.value(name) or 0.0 for name in ("max_ms", "p99_ms", "p95_ms", "mean_ms")) / 1000
+    place = bisect_left(times, seconds - max(_LATE_S, slowest_s))
+    return place < len(times) and (is_counted or times[place] <= seconds + 0.5)
 
 
 def _planned_s(call: Call, *, is_old: bool) -> int | None:
@@ -149,6 +157,9 @@ def _counts(reading: Reading, result: Result) -> Iterator[Finding]:
 def _little(reading: Reading, result: Result) -> Iterator[Finding]:
     tps, mean = result.value("tps"), result.value("mean_ms")
     if not (tps and mean and result.connections) or result.tool.startswith("pgbench"):
+        return
+    if mean > _MEAN_SHARE * 1000 * (result.value("elapsed_s") or mean):
+        # A few transactions for each connection: most of the time some of them have ended.
         return
     share = tps * mean / 1000 / result.connections
     # A latency of 0.03 ms may be one of 0.025 ms.

@@ -92,7 +92,10 @@ def _cut(reading: Reading) -> Iterator[Finding]:
     """Intervals of a run without the summary that ends it."""
     lines = [index for index, text in reading.document.lines() if INTERVAL.search(text)]
     ends = [one.first for one in reading.results if one.tool.startswith("sysbench")]
-    if lines and not any(end > lines[-1] for end in ends):
+    is_ended = bool(lines) and any(
+        "transactions:" in text for text in reading.document.texts[lines[-1] + 1 :]
+    )
+    if lines and not is_ended and not any(end > lines[-1] for end in ends):
         yield finding(
             reading,
             "R04",

@@ -13,7 +13,7 @@ from dbdyno.reading.limits import RESULTS_MAX
 from dbdyno.reading.result import Result
 from dbdyno.text import compose
 
-_MODULES = ("sysbench", "pgbench", "mysqlslap", "hammerdb", "table")
+_MODULES = ("sysbench", "pgbench", "mysqlslap", "hammerdb", "tpcc", "table")
 
 # Each result is compared with each; an archive of more outputs has no summary of them in its text.
 _COMPARED_MAX = 1000

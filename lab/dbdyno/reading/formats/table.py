@@ -11,7 +11,8 @@ from functools import lru_cache
 from dbdyno.reading import headings
 from dbdyno.reading.document import Document
 from dbdyno.reading.formats.format import Format
-from dbdyno.reading.formats.table_layout import Cell, results
+from dbdyno.reading.formats.table_cell import Cell
+from dbdyno.reading.formats.table_layout import results
 from dbdyno.reading.limits import COLUMNS_MAX, ROWS_MAX
 from dbdyno.reading.patterns import linear
 from dbdyno.reading.result import Result
@@ -21,8 +22,13 @@ _RULE = re.compile(r"(?<![\s|+:=\-─┼│])[\s|+:=\-─┼│]++$")
 # Lines that tools print during a run look like rows.
 _PROGRESS = linear(r"\[ *\d+ ?s ?\]|progress:")
 _GAP = re.compile(r"\t++|\s{2,}+")
+# The marks of a difference between two versions of a text, before the bar of a row.
+_ADDED = re.compile(r"\+\s{0,20}+(?=\|)")
+# A row of MediaWiki. That of Jira has two bars in its headings only.
+_WIKI_ROW = linear(r"\|[^|]{1,1000}(?:\|\|[^|]{1,1000}){1,100}")
+_REMOVED = re.compile(r"-\s{0,20}+\|\s{0,20}+[^-\s|:]")
 _NAMES = re.compile(r"[^\W\d]\S{0,100}+(?:\s{1,20}+v?\d[\w.]{0,20}+){0,9}")
-_FRACTION = re.compile(r"\d{1,15}+,\d{1,15}+")
+_FRACTION = re.compile(r"\d{1,15}+,\d{1,15}+|\d{1,3}(?:\.\d{3}){1,4}(?:,\d{1,15})?")
 # Characters of the heading of a column of CSV: longer ones are prose.
 _TITLE_MAX = 60
 _NUMBER = re.compile(r"[-+]?[\d.,]{1,40}+(?:m?s|%)?")
@@ -48,7 +54,7 @@ def find(document: Document) -> Iterator[Result]:
             yield from results(_grid(rows), _captions(document, rows[0].index), has_bars=True)
             index += 1
             continue
-        if " " not in text and "|" not in text and "\t" not in text and "│" not in text:
+        if " " not in text and "|" not in text and "!!" not in text and "\t" not in text and "│" not in text:
             index += 1
             continue
         rows, last = _rows(document, index)
@@ -86,9 +92,10 @@ def _rows(document: Document, start: int) -> tuple[list[_Row], int]:
         return [], start
     rows, last = [_Row(start, first)], start
     for index, text in document.lines(start + 1):
-        if (text.strip() and _RULE.match(text)) or (
-            not text.strip() and len(rows) == 1 and index == start + 1
-        ):
+        bare = text.strip()
+        if (bare and _RULE.match(text)) or _REMOVED.match(bare):
+            continue
+        if not bare and len(rows) == 1 and index == start + 1:
             continue
         cells = _cells(text)
         if len(cells) != len(first):
@@ -111,13 +118,18 @@ def _cells(text: str) -> tuple[str, ...]:
     bare = text.strip()
     if _PROGRESS.match(bare):
         return ()
+    bare = _ADDED.sub("", bare, count=1)
+    if bare.startswith("!") and "!!" in bare:
+        bare = bare[1:].replace("!!", "|")
+    elif bare.startswith("||") or _WIKI_ROW.fullmatch(bare):
+        bare = bare.replace("||", "|")
     if "|" in bare or "│" in bare:
         return tuple(cell.strip() for cell in bare.replace("│", "|").strip("|").split("|"))
     cells = tuple(_GAP.split(bare))
     words = tuple(bare.split())
-    if 1 < len(words) != len(cells) and all(word.isdigit() or _stands_alone(word) for word in words):
-        return words
-    return cells
+    if len(cells) > 1 and all(_stands_alone(cell) for cell in cells):
+        return cells
+    return words if len(words) > 1 and all(word.isdigit() or _stands_alone(word) for word in words) else cells
 
 
 def _csv_separator(document: Document, index: int) -> str:
@@ -164,7 +176,10 @@ def _csv_cells(text: str, separator: str) -> tuple[str, ...]:
         return ()
     stripped = (cell.strip() for cell in cells)
     if separator == ";":
-        return tuple(cell.replace(",", ".") if _FRACTION.fullmatch(cell) else cell for cell in stripped)
+        return tuple(
+            cell.replace(".", "").replace(",", ".") if _FRACTION.fullmatch(cell) else cell
+            for cell in stripped
+        )
     return tuple(stripped)
 
 

@@ -11,45 +11,32 @@ the heading `MySQL 8.0 (TPS)`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from dbdyno.reading import headings
-from dbdyno.reading.formats.table_roles import CHANGE, MARKS, REPETITION, find_keys
-from dbdyno.reading.patterns import decimal, linear
+from dbdyno.reading.formats.table_cell import Cell
+from dbdyno.reading.formats.table_parts import is_datum, one_heading, single_values
+from dbdyno.reading.formats.table_roles import (
+    CHANGE,
+    MARKS,
+    REPETITION,
+    find_keys,
+    find_times,
+    is_name,
+    repetition_number,
+)
+from dbdyno.reading.patterns import linear
 from dbdyno.reading.result import Figure, Result
-from dbdyno.reading.sections import says_more_than_load
 from dbdyno.reading.workload_name import is_workload
 
-_NUMBER = linear(
-    r"(?<![*_`~\d])[*_`~]*+([-+]?\d[\d, ]{0,40}+(?:\.\d{1,40}+)?(?:e[+-]?\d{1,5}+)?)"
-    r"\s{0,9}+([kKM](?![a-zA-Z]))?(?:\s?(?:ms|us|s|tps|qps|/s|sec))?[*_`]{0,9}+(?:\s{0,9}+\(.{0,200}\))?$"
-)
 _BARE = re.compile(r"[\d.,]{1,40}+\D{0,3}$")
-_FACTORS = {"k": 1e3, "m": 1e6}
-
 
 # The columns of a table that has a row for each figure.
 _METRIC = linear(r"metrics?|measures?|figure|statistic|indicator|항목|지표|指标|指標|метрика", re.IGNORECASE)
+# Columns of a file of JMeter that has a row for each request.
+_SAMPLES = {"timeStamp", "elapsed", "label"}
 _METRIC_VALUE = linear(r"values?|result|값|수치|值|数値|数值|значение", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell, and the index of its line."""
-
-    text: str
-    index: int
-
-    @cached_property
-    def value(self) -> float | None:
-        """Its number; None if it has none, or more than one."""
-        match = _NUMBER.match(self.text)
-        if match is None:
-            return None
-        number = decimal(match[1].replace(" ", ""))
-        return None if number is None else number * _FACTORS.get((match[2] or "").lower(), 1.0)
 
 
 @dataclass(frozen=True)
@@ -67,29 +54,42 @@ def results(rows: Sequence[Sequence[Cell]], captions: Sequence[str], *, has_bars
     """The results in a table; none if it is no table of results. Without bars, lines of a name and a value
     are the output of some tool and no table.
     """
-    rows = _pivot(rows)
+    if has_bars and len(rows[0]) == 2 and headings.figure(rows[0][0].text) and rows[0][1].value is not None:
+        # Names and values without a heading.
+        rows = [[Cell("", rows[0][0].index)] * 2, *rows]
+    rows = _pivot(single_values(one_heading(rows)))
     heading, body = rows[0], rows[1:]
     if not any(cell.value is not None for cell in body[0][1:]):
         # A heading of several rows: the last one counts.
         return
-    if heading[0].value is not None or (not has_bars and any(map(_is_bare, heading))):
+    if heading[0].value is not None or any(map(is_datum, heading)):
+        return
+    if not has_bars and any(map(_is_bare, heading)):
         return
     is_keyed = REPETITION.fullmatch(heading[0].text.strip()) or headings.is_load(heading[0].text)
     has_figures = any(headings.figure(cell.text) for cell in heading[1:])
     if has_bars and not is_keyed and not has_figures and any(_figure_of(row[0].text) for row in body):
         yield from _transposed(heading, body)
         return
-    columns = _figure_columns(heading, body, captions)
     titles = [cell.text for cell in heading]
     texts = [[cell.text for cell in row] for row in body]
-    has_labels = any(column.label and not is_workload(column.label) for column in columns)
-    keys = find_keys(titles, texts, [column.place for column in columns], has_labels=has_labels)
+    if set(titles) >= _SAMPLES:
+        return
+    times = find_times(titles, texts)
+    columns = [one for one in _figure_columns(heading, body, captions) if one.place not in times]
+    has_labels = any(is_name(column.label) and not is_workload(column.label) for column in columns)
+    places = [column.place for column in columns]
+    keys = find_keys(titles, texts, places, has_labels=has_labels, times=times)
     for row, words in zip(body, texts, strict=True):
         load = headings.load_value(words[keys.load]) if keys.load is not None else None
         if load is None and keys.load == 0 and all(column.connections is None for column in columns):
             # A row of means.
             continue
-        row_keys = _RowKeys(load, keys.label(titles, words), keys.workload(words), keys.doubt)
+        workload = keys.workload(titles, words)
+        if load is None and keys.load is not None and words[keys.load]:
+            # A load that is no number, such as 64 * 4.
+            workload = ", ".join(part for part in (workload, words[keys.load].strip(MARKS)) if part)
+        row_keys = _RowKeys(load, keys.label(titles, words), workload, keys.doubt)
         yield from _row_results(row, columns, heading[0].index, row_keys)
 
 
@@ -159,10 +159,15 @@ def _figure_columns(
             name, rest = headings.figure_within(text)
             if name:
                 load, label = headings.load_within(rest)
-                columns.append(_Column(at, name, label, load, headings.scale(text, name)))
+                number = repetition_number(label)
+                label = "" if number else label
+                columns.append(_Column(at, name, label, load, headings.scale(text, name), number))
             elif any(row[at].value is not None for row in body):
                 unknown.append(at)
     columns = [one for one in columns if any(row[one.place].value is not None for row in body)]
+    if any(one.repetition for one in columns):
+        # The mean of repetitions is none of them.
+        columns = [one for one in columns if one.repetition or one.label]
     if columns or not unknown:
         return columns
     return list(_find_captions(heading, unknown, captions))
@@ -191,15 +196,16 @@ def _row_results(
     groups: dict[tuple[str, str, int | None, int], dict[str, Figure]] = {}
     for column in columns:
         cell = row[column.place]
-        if cell.value is not None:
+        value = cell.figure(column.figure, column.scale)
+        if value is not None:
             load = column.connections if column.connections is not None else keys.connections
             label, workload = keys.label, keys.workload
             if column.label and is_workload(column.label):
                 workload = ", ".join(part for part in (workload, column.label) if part)
-            elif column.label and says_more_than_load(column.label):
+            elif column.label and is_name(column.label):
                 label = " ".join(part for part in (label, column.label) if part)
             groups.setdefault((label, workload, load, column.repetition), {}).setdefault(
-                column.figure, Figure(cell.value * column.scale, cell.index)
+                column.figure, Figure(value, cell.index)
             )
     for (label, workload, load, _), figures in groups.items():
         yield Result(
@@ -216,30 +222,44 @@ def _row_results(
 
 
 def _transposed(heading: Sequence[Cell], body: Sequence[Sequence[Cell]]) -> Iterator[Result]:
-    """The results of a table whose rows are figures: one for each column."""
+    """The results of a table whose rows are figures: one for each column, and for each workload that the rows
+    name.
+    """
     names = [row[0].text.strip(MARKS) for row in body]
-    rows = [
-        (text, headings.is_load(text), _figure_of(text), row) for text, row in zip(names, body, strict=True)
-    ]
+    loads = [row for text, row in zip(names, body, strict=True) if headings.is_load(text)]
     for at, cell in enumerate(heading[1:], start=1):
         if CHANGE.search(cell.text):
             continue
-        figures: dict[str, Figure] = {}
-        connections = None
-        for text, is_load, name, row in rows:
-            if is_load:
-                connections = headings.load_value(row[at].text)
-                continue
-            value = row[at].value
+        figures: dict[str, dict[str, Figure]] = {}
+        for text, row in zip(names, body, strict=True):
+            exact = headings.figure(text)
+            name, workload = (exact, "") if exact else headings.figure_within(text)
+            value = row[at].figure(name, headings.scale(text, name))
             if name and value is not None:
-                figures.setdefault(name, Figure(value * headings.scale(text, name), row[at].index))
-        if figures:
-            load = headings.load_value(cell.text)
-            label = "" if load is not None else cell.text.strip(MARKS)
-            load = load if load is not None else connections
-            yield Result(
-                "table", heading[0].index, body[-1][0].index, load, figures, label=label, table=cell.index
-            )
+                figures.setdefault(workload, {}).setdefault(name, Figure(value, row[at].index))
+        load = headings.load_value(cell.text)
+        label = "" if load is not None else cell.text.strip(MARKS)
+        load = load if load is not None or not loads else headings.load_value(loads[-1][at].text)
+        # Words that each figure has alone, such as "(excluding connections)", name no workload.
+        workloads = {name: one for name, one in figures.items() if name} if _have_all(figures) else {}
+        for workload, of_workload in (workloads or {"": _merged(figures)}).items():
+            first, last = heading[0].index, body[-1][0].index
+            if of_workload:
+                yield Result("table", first, last, load, of_workload, workload, label=label, table=cell.index)
+
+
+def _have_all(figures: Mapping[str, Mapping[str, Figure]]) -> bool:
+    """Whether several workloads have the same figures."""
+    names = [frozenset(one) for workload, one in figures.items() if workload]
+    return len(names) > len(set(names))
+
+
+def _merged(figures: Mapping[str, Mapping[str, Figure]]) -> dict[str, Figure]:
+    """The first figure of each name."""
+    merged: dict[str, Figure] = {}
+    for one in figures.values():
+        merged = {**one, **merged}
+    return merged
 
 
 def _caption_figure(texts: Sequence[str]) -> str:
