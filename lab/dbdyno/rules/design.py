@@ -1,4 +1,9 @@
-"""R13: whether enough transactions are beyond the percentiles that are judged.
+"""Whether the design supports what was decided, and what else is known about the decided effects.
+
+R05: identical variants that differ. R07: whether a sweep reaches the peak. R10: whether it matters which
+variant of a block runs first (`decide/order_effect.py`).
+
+R13: whether enough transactions are beyond the percentiles that are judged.
 
 R14: whether a slice is long enough for the transactions of its load.
 

@@ -1,5 +1,4 @@
-"""Findings about the records of a run: D03, D04 and D05 about trials, R03, R04, R05 and R07 about the
-result.
+"""Rules about the records of a run: D03, D04 and D05 about trials, R03, R04 and R07 about the result.
 
 One finding covers all affected trials of a variant.
 
@@ -18,11 +17,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding, Level
 from dbdyno.measure.figures import OUTAGE_CLASSES, figures_of, merge_classes
 from dbdyno.rules.register import rule
-from dbdyno.say.wording import (
-    connections_count,
-    join_words,
-    trials_count,
-)
+from dbdyno.say.wording import connections_count, join_words, trials_count
 from dbdyno.store.endings import Resumption
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.text import compose, compose_count, join, mark
