@@ -134,7 +134,7 @@ def pair(trials: Sequence[MeasuredTrial], at: PointDict, baseline: str, variant:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: one variant against the baseline on one workload, by one metric."""
+    """Which of one variant and the baseline is better on one workload, by one metric."""
 
     baseline: str
     variant: str

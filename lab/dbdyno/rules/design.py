@@ -34,7 +34,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 from statistics import fmean, median
 
 from dbdyno.decide.comparison import Comparison, Pairs, log_ratios
@@ -115,7 +114,7 @@ def few_rounds(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
     """A finding for each workload whose connections execute too few transactions in a slice."""
     for workload in experiment.workloads:
         least: tuple[float, float] | None = None
-        for variant, connections in product(experiment.variants, experiment.load.connections):
+        for variant, connections in itertools.product(experiment.variants, experiment.load.connections):
             length_s = slice_s(experiment, workload.title, connections)
             rounds = [
                 trial.figures.throughput * length_s / connections

@@ -62,13 +62,18 @@ def remove_unused(snapshots: Path, keep: int) -> list[CachedSnapshot]:
     """Remove all snapshots except the `keep` that were used last and those in use, and the remains of
     interrupted builds. Returns the removed snapshots.
     """
-    removed = [one for one in cached_snapshots(snapshots)[keep:] if _remove(snapshots, one.directory)]
-    for unfinished in snapshots.glob(f"*{owned_folder.UNFINISHED}"):
-        _remove(snapshots, unfinished)
+    removed = [one for one in cached_snapshots(snapshots)[keep:] if remove(snapshots, one.directory)]
+    remove_unfinished(snapshots)
     return removed
 
 
-def _remove(snapshots: Path, directory: Path) -> bool:
+def remove_unfinished(snapshots: Path) -> None:
+    """Remove the remains of interrupted builds."""
+    for unfinished in snapshots.glob(f"*{owned_folder.UNFINISHED}"):
+        remove(snapshots, unfinished)
+
+
+def remove(snapshots: Path, directory: Path) -> bool:
     """Remove a directory of the cache unless another process uses it, or it has no mark; whether it was
     removed.
     """

@@ -20,8 +20,9 @@ from pathlib import Path
 
 from dbdyno.servers import owned_folder
 from dbdyno.servers.account import ServerUser
+from dbdyno.servers.snapshots.cleaning import remove, remove_unfinished
 from dbdyno.servers.snapshots.copying import fingerprint
-from dbdyno.servers.workspace import Lock, Workspace
+from dbdyno.servers.workspace import Workspace
 
 # Number of most recently used directories that are kept.
 KEPT_MAX = 4
@@ -80,23 +81,16 @@ def _keep(data: Path, kept: Path, workspace: Workspace) -> None:
 
 
 def remove_unused(workspace: Workspace, keep: int) -> int:
-    """Remove all but the `keep` directories that were used last, and those in use; returns their number."""
+    """Remove all but the `keep` directories that were used last and those in use, and what interrupted builds
+    have left. Returns the number of removed directories.
+    """
     kept = sorted(
         (path for path in workspace.empty.iterdir() if path.is_dir() and not path.suffix),
         key=lambda path: path.lstat().st_mtime,
         reverse=True,
     )
-    removed = 0
-    for directory in kept[keep:]:
-        try:
-            lock = Lock(directory.with_suffix(".lock"))
-        except OSError:
-            continue
-        if lock.acquire(wait=False) and owned_folder.remove(directory, workspace.root):
-            lock.remove()
-            removed += 1
-        lock.release()
-    return removed
+    remove_unfinished(workspace.empty)
+    return sum(remove(workspace.empty, directory) for directory in kept[keep:])
 
 
 def _copy(source: Path, target: Path, user: ServerUser | None) -> None:
