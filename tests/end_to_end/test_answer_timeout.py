@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import variant
 from tests.end_to_end.comparing import TWO_EQUAL, Comparing, left_running
+from tests.end_to_end.stopping import continue_all, stop_all
 
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.servers.admin.connection import answers_within
@@ -73,10 +72,7 @@ def test_a_statement_of_dbdyno_has_a_limit(spec: Variant, workspace: Workspace) 
 def require_limit(server: LocalServer, pid: int) -> None:
     """Require that a statement fails while the server is stopped, and the next one succeeds."""
     assert server.query("SELECT 1") == [(1,)]
-    os.kill(pid, signal.SIGSTOP)
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    for child in children:
-        os.kill(int(child), signal.SIGSTOP)
+    stop_all(pid)
     try:
         began = time.monotonic()
         with (
@@ -86,7 +82,5 @@ def require_limit(server: LocalServer, pid: int) -> None:
             server.query("SELECT 2")
         assert time.monotonic() - began < 10.0
     finally:
-        for child in children:
-            os.kill(int(child), signal.SIGCONT)
-        os.kill(pid, signal.SIGCONT)
+        continue_all(pid)
     assert server.query("SELECT 3") == [(3,)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import threading
@@ -17,6 +16,7 @@ import pytest
 from tests.conftest import variant
 from tests.end_to_end.comparing import TWO_EQUAL, Comparing, environment, left_running
 from tests.end_to_end.mysql_server import MySQLServer
+from tests.end_to_end.stopping import continue_all, stop_all
 from tests.end_to_end.test_answer_timeout import PRODUCTS
 from tests.end_to_end.test_run_command import Running
 
@@ -98,7 +98,7 @@ def named() -> Iterator[None]:
 def test_a_stopped_server_still_stops_cleanly(spec: Variant, workspace: Workspace) -> None:
     with closing(LocalServer(spec, workspace, None)) as server:
         server.start()
-        signal_all(server.describe().identity["pid"], signal.SIGSTOP)
+        stop_all(server.describe().identity["pid"])
         server.stop(clean=True)
         assert server.stop_seconds is not None
         assert server.stop_seconds < 60.0
@@ -121,7 +121,7 @@ def stop_next_child(known: set[psutil.Process]) -> None:
             # After the exec, and before the server is ready.
             with suppress(psutil.Error):
                 if any(word.startswith(DATA_OPTIONS) for word in child.cmdline()):
-                    signal_all(child.pid, signal.SIGSTOP)
+                    stop_all(child.pid)
                     return
 
 
@@ -174,7 +174,7 @@ def test_a_server_stopped_while_its_tables_are_read_ends_the_trial(results: Path
     ) as process:
         try:
             events = wait_for(results, "*/*/trials/*/events.jsonl", lambda text: '"prewarmed"' in text)
-            signal_all(server_of(process), signal.SIGSTOP)
+            stop_all(server_of(process))
             wait_for(events.parent, "trial.json", bool)
         finally:
             process.send_signal(signal.SIGINT)
@@ -209,11 +209,11 @@ def test_run_ends_when_its_server_stops_under_load(
             )
         )
         wait_for(tmp_path, "*/*/trials/*/events.jsonl", lambda text: '"measure"' in text)
-        signal_all(pid, signal.SIGSTOP)
+        stop_all(pid)
         began = time.monotonic()
         _, messages = process.communicate(timeout=120)
         took_s = time.monotonic() - began
-        signal_all(pid, signal.SIGCONT)
+        continue_all(pid)
     assert process.returncode == 4, messages
     assert "Traceback" not in messages
     assert took_s < NOTICED_S_MAX + 20.0
@@ -242,7 +242,7 @@ def stop_while_loading(process: subprocess.Popen[str]) -> tuple[str, float]:
         if "loading" in line:
             break
     time.sleep(1.0)
-    signal_all(server_of(process), signal.SIGSTOP)
+    stop_all(server_of(process))
     began = time.monotonic()
     lines += process.stderr
     process.wait()
@@ -262,18 +262,10 @@ def server_of(process: subprocess.Popen[str]) -> int:
 @contextmanager
 def stopped_after(seconds: float, pid: int) -> Iterator[None]:
     """Stop a server after some seconds; let it go on at the end."""
-    timer = threading.Timer(seconds, signal_all, (pid, signal.SIGSTOP))
+    timer = threading.Timer(seconds, stop_all, (pid,))
     timer.start()
     try:
         yield
     finally:
         timer.cancel()
-        signal_all(pid, signal.SIGCONT)
-
-
-def signal_all(pid: int, number: signal.Signals) -> None:
-    """PostgreSQL has a process for each connection."""
-    for process in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
-        # One that serves a login may have ended by now.
-        with suppress(ProcessLookupError):
-            os.kill(process.pid, number)
+        continue_all(pid)
