@@ -26,6 +26,7 @@ from dbdyno.decide.decision import compare_all
 from dbdyno.decide.gate import result
 from dbdyno.decide.second_lines import second_lines
 from dbdyno.decide.stopping import progress
+from dbdyno.design.pairing import choose_pairing
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.promise import SHARES, found_rates
@@ -34,7 +35,6 @@ from dbdyno.experiment.stop import Stop
 from dbdyno.problem import Problem
 from dbdyno.run import plan as run_plan
 from dbdyno.run import warmup as run_warmup
-from dbdyno.run.pairing import choose_pairing
 from dbdyno.run.progress import BlockEnded
 from dbdyno.run.warmup import warmup_trials
 from dbdyno.say.sentence import sentence

@@ -22,13 +22,13 @@ from dbdyno.cli.replicate import replicate
 from dbdyno.commands.choices import TextFormat
 from dbdyno.commands.history import spark_line
 from dbdyno.commands.option_document import as_toml
+from dbdyno.design.confirming import confirming_document, confirming_experiment
 from dbdyno.experiment.model import Experiment, ServerSpec
 from dbdyno.experiment.reading import read, read_bytes
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.finding import Finding
 from dbdyno.problem import Problem
 from dbdyno.report.replication import BEGIN, END, embedded
-from dbdyno.run.confirming import confirming_document, confirming_experiment
 from dbdyno.runs.history import (
     CONFIRMING_RUNS,
     LEVEL,
@@ -413,7 +413,7 @@ def test_the_confirmation_compares_both_servers_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Whether the folders have servers is not the subject.
-    monkeypatch.setattr("dbdyno.run.confirming.describe_server", lambda variant: variant.name)
+    monkeypatch.setattr("dbdyno.design.confirming.describe_server", lambda variant: variant.name)
     runs = [night(tmp_path, 1000, 1), night(tmp_path, 950, 2, server="/new")]
     made = confirming_experiment(*series_of(runs), runs[0], runs[1], runs)
     assert made.name == "made-confirm"
@@ -465,7 +465,7 @@ def nightly(folder: Path, server: str) -> Run:
 def test_the_file_of_a_confirmation_is_its_experiment_wherever_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dbdyno.run.confirming.describe_server", lambda variant: variant.name)
+    monkeypatch.setattr("dbdyno.design.confirming.describe_server", lambda variant: variant.name)
     runs = [nightly(tmp_path, "old"), nightly(tmp_path, "new")]
     made = confirming_experiment(*series_of(runs), runs[0], runs[1], [])
     assert made.design.error_rate == "family-wise"
@@ -500,7 +500,7 @@ class Measurements:
         self.begun: list[tuple[tuple[str, int, int], bool]] = []
         # How each ends: an exception, or the exit code of `compare`.
         self.ends: list[Exception | int] = []
-        monkeypatch.setattr("dbdyno.run.confirming.describe_server", lambda variant: variant.name)
+        monkeypatch.setattr("dbdyno.design.confirming.describe_server", lambda variant: variant.name)
         monkeypatch.setattr("dbdyno.commands.history.confirming_document", lambda *_: {})
         monkeypatch.setattr("dbdyno.commands.history.measure", self.measure)
 

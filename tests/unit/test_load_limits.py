@@ -10,13 +10,13 @@ from tests.unit.simulated_trials import measured
 
 from dbdyno.commands.sweep_options import SweepOptions
 from dbdyno.commands.sweep_options import experiment as swept
+from dbdyno.design.pairing import choose_pairing
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
 from dbdyno.rules.design import reached_limit
 from dbdyno.run import warmup
-from dbdyno.run.pairing import choose_pairing
 from dbdyno.run.plan import trial_plan
 from dbdyno.stats.steady import settle
 

@@ -14,12 +14,12 @@ from tests.unit.stored_run import Making
 
 from dbdyno.cli.plan import plan as plan_command
 from dbdyno.commands.plan import describe, suggest_length, summary
+from dbdyno.design.planning import find_earlier, plan, read_earlier
 from dbdyno.experiment.model import Design, Factor, Point, Stop
 from dbdyno.experiment.schedule import Trial
 from dbdyno.problem import Problem
 from dbdyno.report.model import gather
 from dbdyno.report.page import design_rows
-from dbdyno.run.planning import find_earlier, plan, read_earlier
 from dbdyno.run.progress import Progress, TrialBegan, TrialEnded
 from dbdyno.run.step_times import StepTimes
 from dbdyno.servers.machine import this_machine

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from dbdyno.design import pairing
+from dbdyno.design.pairing import choose_pairing
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import from_document
 from dbdyno.experiment.schedule import round_order, schedule
 from dbdyno.experiment.slices import load_s, rounds, slice_s
-from dbdyno.run import pairing
 from dbdyno.run.alternating import complete_points
-from dbdyno.run.pairing import choose_pairing
 
 REMOTE = {"name": "a", "server": {"kind": "remote", "url": "mysql://u@h/d"}}
 

@@ -27,6 +27,7 @@ from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.option_document import as_toml
 from dbdyno.commands.progress_output import show_progress
 from dbdyno.commands.sharing import only_measurement
+from dbdyno.design.pairing import choose_pairing
 from dbdyno.experiment.bisection import (
     SUFFIX,
     Document,
@@ -45,7 +46,6 @@ from dbdyno.run.compare import compare as run_comparison
 from dbdyno.run.engine import Engine, LimitProblem
 from dbdyno.run.environment import environment
 from dbdyno.run.failures import CannotRunProblem
-from dbdyno.run.pairing import choose_pairing
 from dbdyno.run.progress import BlockEnded, Listener, Progress
 from dbdyno.run.stopping import Limits
 from dbdyno.runs.bisection import (

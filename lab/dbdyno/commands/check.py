@@ -19,6 +19,9 @@ from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.plan import bytes_text
 from dbdyno.commands.sharing import only_measurement
 from dbdyno.commands.verbosity import announce
+from dbdyno.design.pairing import choose_pairing
+from dbdyno.design.planning import Plan, find_earlier
+from dbdyno.design.planning import plan as make_plan
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import LEVELS, Finding
@@ -26,10 +29,7 @@ from dbdyno.problem import ExitCode
 from dbdyno.run import progress
 from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.engine import Engine
-from dbdyno.run.pairing import choose_pairing
 from dbdyno.run.pilot import describe_plan
-from dbdyno.run.planning import Plan, find_earlier
-from dbdyno.run.planning import plan as make_plan
 from dbdyno.run.preflight import Inspection, inspect, preflight
 from dbdyno.run.warmup import describe_probe
 

@@ -31,6 +31,9 @@ from dbdyno.commands.plan import summary
 from dbdyno.commands.progress_output import show_progress
 from dbdyno.commands.sharing import only_measurement
 from dbdyno.decide.gate import require_gate
+from dbdyno.design.pairing import choose_pairing
+from dbdyno.design.planning import find_earlier
+from dbdyno.design.planning import plan as make_plan
 from dbdyno.experiment.base import DURATION_S_MAX
 from dbdyno.experiment.durations import format_duration, parse_duration_s
 from dbdyno.experiment.model import Experiment
@@ -44,9 +47,6 @@ from dbdyno.run.coordinator import Conclusion
 from dbdyno.run.engine import Engine, LimitProblem
 from dbdyno.run.environment import environment
 from dbdyno.run.failures import CannotRunProblem
-from dbdyno.run.pairing import choose_pairing
-from dbdyno.run.planning import find_earlier
-from dbdyno.run.planning import plan as make_plan
 from dbdyno.run.stopping import Limits, finished_blocks
 from dbdyno.store import Run, files
 from dbdyno.store.endings import read_endings, time_shares

@@ -25,12 +25,12 @@ from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.option_document import as_toml
 from dbdyno.commands.stored_run import judge_if_needed, open_run
 from dbdyno.commands.text_table import Column, fit, heading, line
+from dbdyno.design.confirming import confirming_document, confirming_experiment
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.languages import Translator, translator
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.report import formatting
-from dbdyno.run.confirming import confirming_document, confirming_experiment
 from dbdyno.run.stopping import finished_blocks
 from dbdyno.runs.comparable import side
 from dbdyno.runs.history import CONFIRMING_RUNS, SUFFIX, Night, confirmed_runs

@@ -6,16 +6,16 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from dbdyno.design.pairing import choose_pairing
+from dbdyno.design.planning import Earlier, Plan, better_trial_length, find_earlier, read_earlier
+from dbdyno.design.planning import plan as make_plan
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.family import is_factorial
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.stop import parse_percent
 from dbdyno.problem import Problem
 from dbdyno.run.affinity import assign_cpus
-from dbdyno.run.pairing import choose_pairing
 from dbdyno.run.pilot import has_pilot
-from dbdyno.run.planning import Earlier, Plan, better_trial_length, find_earlier, read_earlier
-from dbdyno.run.planning import plan as make_plan
 from dbdyno.run.warmup import describe_probe, has_trials, has_warmup_trials
 from dbdyno.store import Run
 from dbdyno.verdict import judge

@@ -12,8 +12,8 @@ from dbdyno import __version__
 from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.sharing import only_measurement
 from dbdyno.experiment.model import Experiment
+from dbdyno.probe.sections import probe
 from dbdyno.run.engine import Engine
-from dbdyno.run.probe import probe
 from dbdyno.servers import open_server
 from dbdyno.servers.kinds.remote import RemoteServer, read_password
 from dbdyno.servers.products.declaration import PRODUCTS

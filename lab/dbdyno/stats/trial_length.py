@@ -5,7 +5,7 @@ The log ratio of a block has the variance B + W / t with trials of t seconds: B 
 block, and W / t what the seconds of a trial leave. A block costs c + m t seconds, with m trials and an
 overhead of c for starts, restores and warm-ups. The variance of a mean of blocks in a given time is in
 proportion to (B + W / t) (c + m t), which is smallest at t = sqrt((c / m) (W / B)). The exact intervals of
-few blocks are wider than such a mean's, so `run/planning.py` compares the half widths of whole blocks.
+few blocks are wider than such a mean's, so `design/planning.py` compares the half widths of whole blocks.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Designs a run before it begins: its number of blocks, how its variants alternate, what it will cost."""

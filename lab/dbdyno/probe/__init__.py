@@ -1,0 +1,1 @@
+"""Finds out what a server can do for a benchmark: `dbdyno probe`."""
