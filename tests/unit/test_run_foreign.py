@@ -15,12 +15,14 @@ import psutil
 import pytest
 
 from dbdyno.experiment.model import Client, Experiment, Load, OltpWorkload, ServerSpec, Variant
-from dbdyno.run.foreign import ForeignMeter, create_meter
+from dbdyno.run.foreign import Reading, Scope, foreign_load, parse_cpus, parse_process
+from dbdyno.run.foreign_meter import ForeignMeter, create_meter
 from dbdyno.server_record import ForeignRecord
 from dbdyno.servers import usage
 from dbdyno.servers.kinds.process import online_cpus, server_cpus
 from dbdyno.servers.server import Description
 
+RECORDED = Path(__file__).parent / "recorded_proc"
 KERNEL = 0x00200000
 # A process that uses all of a CPU, and one that does so in children of its own that end.
 BURN = "while True: pass"
@@ -275,7 +277,45 @@ def test_the_cpus_are_those_that_server_and_client_may_use(
     spec: ServerSpec, client: str | None, cpus: frozenset[int] | None
 ) -> None:
     found = metered(spec, client)
-    assert (found.cpus if found else None) == cpus
+    assert (found.scope.cpus if found else None) == cpus
+
+
+def recorded(name: str, scope: Scope) -> Reading:
+    """A reading from texts of /proc: the time, the lines of /proc/stat, and those of /proc/PID/stat."""
+    time_line, *lines = (RECORDED / name).read_text().splitlines()
+    stat = [line for line in lines if line.startswith("cpu")]
+    cpus, is_separate = parse_cpus("\n".join(stat))
+    processes = {one.pid: one for one in map(parse_process, lines[len(stat) :])}
+    used = {cpu: cpus[cpu] for cpu in scope.cpus}
+    own = scope.own(processes)
+    return Reading(float(time_line.split()[0]), used, is_separate, frozenset(cpus), processes, own)
+
+
+def test_the_load_of_a_busy_machine_is_divided_among_its_processes() -> None:
+    """Two texts of /proc of a machine that compiles while dbdyno (29145) measures a server (705)."""
+    scope = Scope(frozenset({0, 1}), frozenset({29145}))
+    begin, end = recorded("begin.txt", scope), recorded("end.txt", scope)
+    assert end.own == {29145, 705, 1195}
+    found = foreign_load(scope, begin, end, {})
+    assert found is not None
+    # Of 2 CPUs for 5.16 s: 0.01 s idle, 0.20 s of the hypervisor, 0.43 s of dbdyno and its children, 0.10 s
+    # of kernel threads.
+    capacity_s = 2 * (1836.64 - 1831.48)
+    assert found["steal"] == pytest.approx(0.20 / capacity_s, abs=1e-4)
+    assert found["share"] == pytest.approx((capacity_s - 0.01 - 0.43 - 0.10) / capacity_s, abs=1e-4)
+    assert found["processes"][0]["name"] == "go"
+    assert found["processes"][0]["share"] == pytest.approx(4.11 / capacity_s, abs=1e-4)
+    # Without a process of its own everything but kernel threads is foreign.
+    nothing = Scope(scope.cpus, frozenset())
+    all_found = foreign_load(nothing, recorded("begin.txt", nothing), recorded("end.txt", nothing), {})
+    assert all_found is not None
+    assert all_found["share"] == pytest.approx(found["share"] + 0.43 / capacity_s, abs=1e-4)
+    # A process that may not run on the CPUs has used none of them.
+    (pid,) = (one.pid for one in end.processes.values() if one.name == "go")
+    elsewhere = foreign_load(scope, begin, end, {pid: frozenset({7})})
+    assert elsewhere is not None
+    assert "go" not in {one["name"] for one in elsewhere["processes"]}
+    assert elsewhere["unattributed"] > found["unattributed"]
 
 
 NAME = "burner"

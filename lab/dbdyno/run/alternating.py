@@ -28,7 +28,7 @@ from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
 from dbdyno.run.coordinator import Coordinator, hook_findings
 from dbdyno.run.failures import StartFailure
-from dbdyno.run.foreign import ForeignMeter, combine, create_meter
+from dbdyno.run.foreign_meter import ForeignMeter, combine, create_meter
 from dbdyno.run.sliced_trial import SlicedTrial
 from dbdyno.run.trial import Outcome, store_unrun_trial, unreachable_reason
 from dbdyno.server_record import ForeignRecord, ServerRecord

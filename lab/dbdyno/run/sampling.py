@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dbdyno.run.engine import Record
-from dbdyno.run.foreign import ForeignMeter
+from dbdyno.run.foreign_meter import ForeignMeter
 from dbdyno.run.round_trips import measure_round_trips
 from dbdyno.server_record import CountersRecord, EdgesRecord, ForeignRecord, RoundTripsRecord
 from dbdyno.servers.admin import answers

@@ -17,7 +17,7 @@ from dbdyno.experiment.slices import slice_s
 from dbdyno.problem import Problem
 from dbdyno.run.background import BackgroundEnded, run_loads
 from dbdyno.run.engine import Engine, EngineResult, Record
-from dbdyno.run.foreign import create_meter
+from dbdyno.run.foreign_meter import create_meter
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import slice_plan, trial_plan
 from dbdyno.run.round_trips import measure_round_trips
