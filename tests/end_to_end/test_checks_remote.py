@@ -23,7 +23,7 @@ from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, 
 from dbdyno.finding import Finding
 from dbdyno.run.engine import Engine
 from dbdyno.run.loading import prepare
-from dbdyno.run.round_trips import STATEMENTS, measure_round_trips
+from dbdyno.run.sampling import STATEMENTS, measure_round_trips
 from dbdyno.servers import open_remote
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Description, Server

@@ -80,13 +80,13 @@ def sabotage(self, number, **more):
         if connections == 2:
             self._engine._process.kill()
         if connections == 4:
-            os.kill(int(self._description.identity["pid"]), signal.SIGKILL)
+            os.kill(int(self.description.identity["pid"]), signal.SIGKILL)
         if connections == 3:
-            for (connection,) in self._server.query(
+            for (connection,) in self.server.query(
                 "SELECT id FROM information_schema.processlist "
                 "WHERE command = 'Sleep' AND id <> CONNECTION_ID()"
             ):
-                self._server.query(f"KILL {connection}")
+                self.server.query(f"KILL {connection}")
     run_slice(self, number, **more)
 
 SlicedTrial.run_slice = sabotage

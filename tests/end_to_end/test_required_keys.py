@@ -11,7 +11,7 @@ import pytest
 from tests.end_to_end.comparing import Comparing
 from tests.end_to_end.mysql_server import ROOT, MySQLServer, Start
 
-from dbdyno.run.loading_variables import FORCE_KEY, REQUIRE_KEY
+from dbdyno.run.loading import FORCE_KEY, REQUIRE_KEY
 
 # A log without a key, which every transaction appends to.
 WORKLOAD = """

@@ -26,7 +26,7 @@ from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.run import pilot
 from dbdyno.run.marked_tables import table_hash
-from dbdyno.run.round_trips import STATEMENTS
+from dbdyno.run.sampling import STATEMENTS
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Address
 from dbdyno.servers.workspace import Workspace

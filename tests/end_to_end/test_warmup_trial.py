@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.conftest import variant
 
+from dbdyno.checks import Context
 from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.run import warmup
 from dbdyno.run.engine import Engine
@@ -42,7 +43,7 @@ def warmup_trial(of: Experiment, server: LocalServer, folder: Path) -> tuple[War
     run = Run.create(folder, of, b"")
     trial = warmup.warmup_trials(of, [one.title for one in of.workloads])[0]
     entry, complaints = warmup.run_warmup_trial(
-        run, of, trial, 1, server=server, description=server.describe(), engine=Engine()
+        run, Engine(), trial, Context(of, server=server, description=server.describe()), 1
     )
     assert complaints == []
     assert entry["hooks"]["during_trial"]["argv"] == list(LOOK)

@@ -25,7 +25,7 @@ from dbdyno.experiment.model import Design, Experiment, Stop
 from dbdyno.experiment.reading import read_document
 from dbdyno.finding import Finding
 from dbdyno.problem import Problem
-from dbdyno.run.failures import CannotRunProblem
+from dbdyno.run.repeating import CannotRunProblem
 from dbdyno.runs.bisection import Question, Step, bisect, conclude, judge_step, level_of, recall
 from dbdyno.servers import commits
 from dbdyno.servers.sources.between import versions_between

@@ -21,7 +21,7 @@ from dbdyno.problem import Problem
 from dbdyno.report.model import gather
 from dbdyno.report.page import design_rows
 from dbdyno.run.progress import Progress, TrialBegan, TrialEnded
-from dbdyno.run.step_times import StepTimes
+from dbdyno.run.times import StepTimes
 from dbdyno.servers.machine import this_machine
 from dbdyno.stats.precision import factors, scatter
 from dbdyno.stats.signed_rank import cut_off

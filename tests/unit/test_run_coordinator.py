@@ -21,8 +21,8 @@ from dbdyno.run.ceiling import measure_ceilings
 from dbdyno.run.compare import compare
 from dbdyno.run.data_state import DataState
 from dbdyno.run.engine import Command, Engine
-from dbdyno.run.failures import CannotRunProblem
 from dbdyno.run.preflight import preflight
+from dbdyno.run.repeating import CannotRunProblem
 from dbdyno.run.sweep import sweep
 from dbdyno.servers import open_server
 from dbdyno.servers.server import ServerProblem

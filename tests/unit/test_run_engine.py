@@ -16,7 +16,7 @@ from dbdyno.binary import EngineProblem
 from dbdyno.run import engine as engines
 from dbdyno.run.engine import Engine, EngineResult, SlicedRun, find_engine
 from dbdyno.run.engine_process import watched
-from dbdyno.run.trial import _describe_idle, describe_failure
+from dbdyno.run.failures import describe_failure, describe_idle
 from dbdyno.servers.server import Server, ServerProblem
 
 PLAN = {
@@ -258,7 +258,7 @@ def test_the_network_of_one_host_is_no_failure_of_the_server(
 def test_a_run_without_a_transaction_has_failed() -> None:
     def failure(events: int, errors: dict[str, int]) -> dict[str, str]:
         end = {"reason": "done", "phases": {"measure": {"events": events, "errors": errors}}}
-        return _describe_idle(EngineResult(0, None, end, ""))
+        return describe_idle(EngineResult(0, None, end, ""))
 
     assert failure(1, {}) == {}
     reason = "no transaction ended in the measurement (errors: 3 x protocol)"

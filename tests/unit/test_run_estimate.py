@@ -11,7 +11,7 @@ from dbdyno.decide.stopping import Progress as Look
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Variant
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.run import progress
-from dbdyno.run.estimate import (
+from dbdyno.run.times import (
     COPY_BYTES_PER_S,
     GROUP_S,
     LOADING_S,

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from dbdyno.binary import EngineProblem
+from dbdyno.checks import Context
 from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
@@ -56,17 +57,15 @@ def prepared(folder: Path, **hooks: Any) -> tuple[Experiment, Run, Server]:
     )
 
 
+def ready(experiment: Experiment, server: Server) -> Context:
+    """The context of a trial whose server has started."""
+    return Context(experiment, server=server, description=DESCRIPTION)
+
+
 def played(folder: Path, then: Callable[[], None], **hooks: Any) -> None:
     """One trial with these hooks, in which `then` happens."""
     experiment, run, server = prepared(folder, **hooks)
-    run_trial(
-        run,
-        experiment,
-        schedule(experiment)[0],
-        server=server,
-        description=DESCRIPTION,
-        engine=Playing(then),
-    )
+    run_trial(run, Playing(then), schedule(experiment)[0], ready(experiment, server))
 
 
 def run_warmup_trial(
@@ -75,9 +74,7 @@ def run_warmup_trial(
     """A warm-up trial with these hooks, in which `then` happens: its folder, its entry, and its findings."""
     experiment, run, server = prepared(folder, **hooks)
     (trial,) = warmup.warmup_trials(experiment, [one.title for one in experiment.workloads])
-    entry, complaints = warmup.run_warmup_trial(
-        run, experiment, trial, 1, server=server, description=DESCRIPTION, engine=Playing(then)
-    )
+    entry, complaints = warmup.run_warmup_trial(run, Playing(then), trial, ready(experiment, server), 1)
     return run.path / "warmup_trials", entry, hook_findings(trial, complaints)
 
 
@@ -194,9 +191,7 @@ def test_hooks_run_once_around_the_steps_of_a_pilot(tmp_path: Path, monkeypatch:
         (run.path / "pilot").mkdir()
         (run.path / "pilot" / "09-one.jsonl.gz").touch()
         (trial,) = warmup.warmup_trials(experiment, [one.title for one in experiment.workloads])
-        found, failures = pilot.run_pilot(
-            run, experiment, trial, (), server=server, description=DESCRIPTION, engine=Loading(journal)
-        )
+        found, failures = pilot.run_pilot(run, Loading(journal), trial, ready(experiment, server), ())
         names = sorted(path.name for path in (run.path / "pilot").iterdir())
         assert [step["records"] for step in found] == [name for name in names if name.endswith(".gz")]
         assert [name for name in names if "hook" in name] == [

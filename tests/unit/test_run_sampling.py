@@ -10,7 +10,7 @@ import pytest
 
 from dbdyno.explain.costs import costs
 from dbdyno.run.foreign_meter import ForeignMeter
-from dbdyno.run.sampling import Counters, Edges
+from dbdyno.run.sampling import Sampler
 from dbdyno.servers.server import Description, Server, ServerProblem
 
 DESCRIPTION = Description("mysql", "9", {}, {}, {}, {})
@@ -40,16 +40,16 @@ class Asked:
         return
 
 
-def edges(seen: int, measure_us: int, meter: ForeignMeter | None = None) -> Edges:
+def edges(seen: int, measure_us: int, meter: ForeignMeter | None = None) -> Sampler:
     """Edges that have heard the measurement begin."""
-    found = Edges(cast(Server, Asked(seen)), DESCRIPTION, measure_us, meter)
-    found.read_before(Counters())
+    found = Sampler(cast(Server, Asked(seen)), DESCRIPTION, measure_us, meter)
+    found.read_before()
     data = {"name": "measure", "at_unix_us": time.time_ns() // 1000}
     found.handle_record(cast(Any, {"type": "phase", "data": data}))
     return found
 
 
-def until_read(found: Edges) -> None:
+def until_read(found: Sampler) -> None:
     assert found._thread is not None
     found._thread.join(60)
     found.close()
@@ -58,7 +58,7 @@ def until_read(found: Edges) -> None:
 def test_both_edges_are_kept() -> None:
     found = edges(seen=3, measure_us=20_000)
     until_read(found)
-    kept = found.as_json()
+    kept = found.edges()
     assert found.unread_reason == ""
     assert kept is not None
     assert kept["begin"]["unix_us"] < kept["end"]["unix_us"]
@@ -69,14 +69,14 @@ def test_an_edge_that_cannot_be_read_is_told_with_its_reason() -> None:
     for seen in (1, 2):
         found = edges(seen, measure_us=20_000)
         until_read(found)
-        assert found.as_json() is None
+        assert found.edges() is None
         assert found.unread_reason == "the sample command failed: exit status 7"
 
 
 def test_a_measurement_that_is_over_too_soon_is_told() -> None:
     found = edges(seen=3, measure_us=60_000_000)
     found.close()
-    assert found.as_json() is None
+    assert found.edges() is None
     assert found.unread_reason == "the measurement was over before they were read"
 
 
@@ -93,7 +93,7 @@ def test_the_foreign_load_is_kept_where_an_edge_is_not(seen: int, measure_us: in
         time.sleep(0.3)
         found.close()
     until_read(found)
-    kept = found.as_json()
+    kept = found.edges()
     assert found.unread_reason
     assert kept is not None
     assert kept.keys() == {"foreign"}

@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[2]
 def basedir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Servers in memory, and trials that are stored without load."""
 
-    def run_trial(run: Run, _experiment: Experiment, trial: Trial, **_more: Any) -> Outcome:
+    def run_trial(run: Run, _engine: Any, trial: Trial, _context: Any) -> Outcome:
         with run.begin(trial, {}) as writer:
             return Outcome(writer.finish("done"), None)
 

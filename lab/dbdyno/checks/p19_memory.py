@@ -18,7 +18,7 @@ from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.experiment.quantities import number
 from dbdyno.experiment.server import size_bytes
 from dbdyno.finding import Finding
-from dbdyno.run.estimate import ROW_BYTES
+from dbdyno.run.times import ROW_BYTES
 from dbdyno.text import compose, mark
 
 # Share of the memory that caches may use. A server also needs memory for connections, logs and the OS page

@@ -44,9 +44,8 @@ from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.compare import compare as run_comparison
 from dbdyno.run.engine import Engine, LimitProblem
-from dbdyno.run.environment import environment
-from dbdyno.run.failures import CannotRunProblem
 from dbdyno.run.progress import BlockEnded, Listener, Progress
+from dbdyno.run.repeating import CannotRunProblem
 from dbdyno.run.stopping import Limits
 from dbdyno.runs.bisection import (
     Answer,
@@ -59,6 +58,7 @@ from dbdyno.runs.bisection import (
     recall,
 )
 from dbdyno.runs.bisection import bisect as search
+from dbdyno.servers.machine import environment
 from dbdyno.servers.server import MachineProblem
 from dbdyno.store import Run, StoreProblem, files
 from dbdyno.store.bisection import BisectionRecord, StepRecord, new_record_path, newest_record

@@ -45,9 +45,9 @@ from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.compare import compare as run_comparison
 from dbdyno.run.coordinator import Conclusion
 from dbdyno.run.engine import Engine, LimitProblem
-from dbdyno.run.environment import environment
-from dbdyno.run.failures import CannotRunProblem
+from dbdyno.run.repeating import CannotRunProblem
 from dbdyno.run.stopping import Limits, finished_blocks
+from dbdyno.servers.machine import environment
 from dbdyno.store import Run, files
 from dbdyno.store.endings import read_endings, time_shares
 from dbdyno.store.judgement import complete_judgement, has_ended, store_judgement

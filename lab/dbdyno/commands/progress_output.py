@@ -24,7 +24,7 @@ from dbdyno.finding import Finding
 from dbdyno.report import formatting
 from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
-from dbdyno.run.estimate import Estimate
+from dbdyno.run.times import Estimate
 from dbdyno.say.wording import signed
 from dbdyno.store import StoredTrial
 from dbdyno.store.run import trial_folder

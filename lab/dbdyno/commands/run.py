@@ -31,9 +31,9 @@ from dbdyno.run import progress
 from dbdyno.run.affinity import require_cpus
 from dbdyno.run.compare import compare
 from dbdyno.run.coordinator import Conclusion
-from dbdyno.run.environment import environment
 from dbdyno.run.sweep import sweep
 from dbdyno.servers.kinds.remote import RemoteServer, read_password
+from dbdyno.servers.machine import environment
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.run import trial_folder
 from dbdyno.verdict import judge

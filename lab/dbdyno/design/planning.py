@@ -21,9 +21,9 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, schedule, split_by_start
 from dbdyno.experiment.slices import load_s
 from dbdyno.run import progress
-from dbdyno.run.estimate import ROW_BYTES, Estimate
 from dbdyno.run.loading import data_key
 from dbdyno.run.pilot import has_pilot
+from dbdyno.run.times import ROW_BYTES, Estimate
 from dbdyno.run.warmup import has_trials, has_warmup_trials, length_s, warmup_trials
 from dbdyno.servers.machine import this_machine
 from dbdyno.stats.precision import factors, scatter

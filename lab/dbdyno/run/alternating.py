@@ -27,10 +27,10 @@ from dbdyno.finding import Finding
 from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
 from dbdyno.run.coordinator import Coordinator, hook_findings
-from dbdyno.run.failures import StartFailure
+from dbdyno.run.failures import StartFailure, unreachable_reason
 from dbdyno.run.foreign_meter import ForeignMeter, combine, create_meter
 from dbdyno.run.sliced_trial import SlicedTrial
-from dbdyno.run.trial import Outcome, store_unrun_trial, unreachable_reason
+from dbdyno.run.trial import Outcome, store_unrun_trial
 from dbdyno.server_record import ForeignRecord, ServerRecord
 from dbdyno.servers.kinds.process import server_cpus
 from dbdyno.servers.server import Description, Server
@@ -131,12 +131,11 @@ def _run_point(
             trial.variant: stack.enter_context(
                 SlicedTrial(
                     run,
-                    experiment,
                     trial,
-                    warmup,
-                    len(trials) * of_each_s,
-                    server=_server(contexts[trial.variant]),
-                    description=_description(contexts[trial.variant]),
+                    contexts[trial.variant],
+                    binary=coordinator.engine.binary,
+                    warmup_rounds=warmup,
+                    measured_s=len(trials) * of_each_s,
                 )
             )
             for trial in trials
@@ -146,7 +145,7 @@ def _run_point(
             one.prepare()
         _abandon(sliced)
         for one in _running(sliced):
-            one.connect(coordinator.engine.binary)
+            one.connect()
         # On the load generator's CPUs this process takes no time from the servers.
         with on_cpus(experiment.client.cpus):
             foreign = _run_rounds(experiment, trials[0], sliced, (warmup, counted), meter)
@@ -237,11 +236,6 @@ def _abandon(sliced: Mapping[str, SlicedTrial]) -> bool:
     for one in sliced.values() if failed else ():
         one.abandon(f"the trial of {failed[0]} failed, with which it alternated: {reason}")
     return bool(failed)
-
-
-def _server(context: Context) -> Server:
-    assert context.server is not None, "the server runs"
-    return context.server
 
 
 def _description(context: Context) -> Description:

@@ -32,13 +32,12 @@ from dbdyno.run.ceiling import measure_ceilings
 from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped, hook_findings
 from dbdyno.run.data_state import DataState
 from dbdyno.run.engine import Engine
-from dbdyno.run.estimate import Estimate
-from dbdyno.run.failures import Failures, StartFailure
+from dbdyno.run.failures import StartFailure
 from dbdyno.run.progress import Listener
-from dbdyno.run.repeating import may_repeat, plan_repeat, plan_repeats
+from dbdyno.run.repeating import Failures, may_repeat, plan_repeat, plan_repeats
 from dbdyno.run.starting import GroupServers, count_slots, make_slots, verify_settings
-from dbdyno.run.step_times import StepTimes
 from dbdyno.run.stopping import Limits, Stopping
+from dbdyno.run.times import Estimate, StepTimes
 from dbdyno.servers.changes import has_left_changes
 from dbdyno.servers.server import Server
 from dbdyno.servers.workspace import Workspace
@@ -263,7 +262,7 @@ class _Comparison:
                     step = pilot.unrun_step(self._experiment, trial, earlier, started.reason)
                     coordinator.step(f"{trial.variant}: {pilot.describe([step])}")
                     return [step]
-                return coordinator.run_pilot(trial, server, started, earlier)
+                return coordinator.run_pilot(trial, started, earlier)
 
     def _determine_warmup(self, data: DataState, servers: GroupServers, trials: list[Trial]) -> None:
         """Run the warm-up trials and store the warm-up derived from them. One that fails runs once more.
@@ -301,16 +300,9 @@ class _Comparison:
             started = servers.start(trial)
             if isinstance(started, StartFailure):
                 return warmup.unrun_trial(experiment, trial, started.reason)
-            assert started.description is not None, "a server is described when it has started"
             with self._times.step(WARMUP):
                 entry, hook_failures = warmup.run_warmup_trial(
-                    self._run,
-                    experiment,
-                    trial,
-                    number,
-                    server=server,
-                    description=started.description,
-                    engine=coordinator.engine,
+                    self._run, coordinator.engine, trial, started, number
                 )
         coordinator.keep(hook_findings(trial, hook_failures))
         return entry

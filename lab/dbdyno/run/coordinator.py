@@ -19,10 +19,10 @@ from dbdyno.finding import Finding
 from dbdyno.problem import Problem
 from dbdyno.run import pilot, progress
 from dbdyno.run.engine import Engine, Record, require_within_limits
-from dbdyno.run.failures import StartFailure
+from dbdyno.run.failures import StartFailure, unreachable_reason
 from dbdyno.run.progress import Listener
-from dbdyno.run.step_times import StepTimes
-from dbdyno.run.trial import run_trial, store_unrun_trial, unreachable_reason
+from dbdyno.run.times import StepTimes
+from dbdyno.run.trial import run_trial, store_unrun_trial
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import Run
 from dbdyno.store.workers import Step, read_workers, write_workers
@@ -237,32 +237,13 @@ class Coordinator:
         if server_failure:
             store_unrun_trial(self.run, self.experiment, trial, server, server_failure)
             return server_failure, None, None
-        assert context.description is not None, "a server is described when it has started"
-        outcome = run_trial(
-            self.run,
-            self.experiment,
-            trial,
-            server=server,
-            description=context.description,
-            engine=self.engine,
-        )
+        outcome = run_trial(self.run, self.engine, trial, context)
         self.keep(hook_findings(trial, outcome.hook_failures))
         return str(outcome.stored.meta.get("reason", "")), outcome.events_per_s(), outcome.end
 
-    def run_pilot(
-        self, trial: Trial, server: Server, context: Context, earlier: Sequence[Step]
-    ) -> list[Step]:
+    def run_pilot(self, trial: Trial, context: Context, earlier: Sequence[Step]) -> list[Step]:
         """Run the pilot of one variant and workload on a ready server; `earlier` are the steps before."""
-        assert context.description is not None, "a server is described when it has started"
-        steps, hook_failures = pilot.run_pilot(
-            self.run,
-            self.experiment,
-            trial,
-            earlier,
-            server=server,
-            description=context.description,
-            engine=self.engine,
-        )
+        steps, hook_failures = pilot.run_pilot(self.run, self.engine, trial, context, earlier)
         self.keep(hook_findings(trial, hook_failures, "pilot"))
         self.step(f"{trial.variant}: {pilot.describe(steps)}")
         return steps

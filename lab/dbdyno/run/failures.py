@@ -1,32 +1,39 @@
-"""Decides what follows failed trials: which of them run again, and whether a variant can run its load at all.
+"""Says why a trial failed, and whether its server caused this.
 
 A trial that failed because of its server is a result and counts as 0 transactions/s. One that failed because
-of dbdyno, the disk or a command of the user says nothing about a variant and runs once more.
+of dbdyno, the disk or a command of the user says nothing about a variant (`repeating`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import errno
+import re
 from dataclasses import dataclass
 
-from dbdyno.experiment.model import Point
-from dbdyno.experiment.schedule import Trial
-from dbdyno.problem import ExitCode, Problem
-from dbdyno.run.trial import unreachable_reason
-from dbdyno.servers.server import MachineProblem, Server
-from dbdyno.store import Run, StoreProblem
+from dbdyno.problem import Problem
+from dbdyno.run.background import BackgroundEnded
+from dbdyno.run.engine import EngineResult
+from dbdyno.servers.admin.connection import answers_within
+from dbdyno.servers.server import MachineProblem, Server, ServerProblem
 from dbdyno.store.trial import FailedBy
 
-# Number of blocks in succession in which all trials of a variant fail before the run ends.
-FAILED_BLOCKS_MAX = 2
+# Reasons why an engine run ended that count as a failure of the server: it refused or lost connections,
+# returned an error that is not retried, or did not answer. The network may also fail the first two.
+CONNECTION_FAILURES = frozenset({"connect-failed", "connection-lost"})
+SERVER_FAILURES = CONNECTION_FAILURES | {"server-error", "forced-shutdown", "queue-full"}
+# The class of the server errors that are caused by the workload's own keys.
+DUPLICATE_KEY = "duplicate-key"
+
+# Errors of this machine that prevent a connection although the server runs: no free local port or file
+# handle, or no memory. The engine's text has their number.
+LOCAL_LIMITS = frozenset({errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+# Maximum seconds for a server to show that it answers.
+ALIVE_TIMEOUT_S = 10.0
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
-class CannotRunProblem(Problem):
-    """A variant cannot run its load. What is known until then can be judged and reported."""
-
-    def __init__(self, variant: str, text: str, fix: str) -> None:
-        super().__init__(text, fix, ExitCode.NOT_COMPARABLE)
-        self.variant = variant
+class HookProblem(ServerProblem):
+    """The user's `before_trial` command failed."""
 
 
 @dataclass(frozen=True)
@@ -44,85 +51,61 @@ class StartFailure:
         return cls(problem.text, "server" if is_by_server else "harness")
 
 
-class Failures:
-    """The failed trials of one call of `compare`."""
-
-    def __init__(self, run: Run, *, in_slices: bool) -> None:
-        self._run, self._in_slices = run, in_slices
-        # Indices of the trials that this call has repeated.
-        self._repeated: set[int] = set()
-        # Variant -> its blocks in succession without a completed trial.
-        self._failed_blocks: dict[str, set[int]] = {}
-
-    def repeats(self, trials: Sequence[Trial]) -> tuple[list[Trial], str]:
-        """Those of a group's `trials` that run once more, with the reason. In slices the trials of a point
-        run together. Raises StoreProblem.
-        """
-        stored = {one.index: one for one in self._run.trials()}
-        failed = [
-            stored[one.index] for one in trials if one.index in stored and not stored[one.index].is_result
-        ]
-        failed = [one for one in failed if one.index not in self._repeated]
-        if not failed:
-            return [], ""
-        indices = {one.index for one in failed}
-        loads = {_load(one) for one in trials if one.index in indices} if self._in_slices else ()
-        chosen = [one for one in trials if one.index in indices or _load(one) in loads]
-        names = " and ".join(dict.fromkeys(str(one.meta["variant"]) for one in failed))
-        which = "a trial" if len(failed) == 1 else f"{len(failed)} trials"
-        text = f"{which} of {names} failed, but not because of the server ({failed[0].meta.get('reason')})"
-        return self._repeat(chosen), text
-
-    def repeats_after(self, problem: StoreProblem, trials: Sequence[Trial]) -> list[Trial]:
-        """The trials of a group that run once more after a file of the run could not be written. Raises
-        `problem` if that has happened to them before.
-        """
-        stored = {one.index for one in self._run.trials() if one.is_result}
-        left = [one for one in trials if one.index not in stored]
-        if self._in_slices:
-            loads = {_load(one) for one in left}
-            left = [one for one in trials if _load(one) in loads]
-        if not left or any(one.index in self._repeated for one in left):
-            raise problem
-        return self._repeat(left)
-
-    def _repeat(self, trials: list[Trial]) -> list[Trial]:
-        self._repeated |= {one.index for one in trials}
-        return trials
-
-    def require_results(self, trials: Sequence[Trial]) -> None:
-        """Raise CannotRunProblem if, with these trials of one block, every trial of a variant has failed in
-        `FAILED_BLOCKS_MAX` blocks in succession.
-        """
-        block, planned = trials[0].block, self._run.schedule()
-        stored = {one.index: one for one in self._run.trials()}
-        for name in dict.fromkeys(trial.variant for trial in trials):
-            own = [one.index for one in planned if one.block == block and one.variant == name]
-            if any(index in stored and stored[index].is_done for index in own):
-                self._failed_blocks[name] = set()
-            elif all(index in stored for index in own):
-                failed = self._failed_blocks.setdefault(name, set())
-                failed.add(block)
-                if len(failed) >= FAILED_BLOCKS_MAX:
-                    reason = stored[own[0]].meta.get("reason")
-                    raise self._problem(name, reason, f"in {len(failed)} blocks in succession")
-
-    def require_any_results(self) -> None:
-        """Raise CannotRunProblem if all trials of a variant have failed."""
-        trials = self._run.trials()
-        done = {one.meta["variant"] for one in trials if one.is_done}
-        for trial in trials:
-            if trial.meta["variant"] not in done:
-                raise self._problem(trial.meta["variant"], trial.meta.get("reason"), "of the run")
-
-    def _problem(self, variant: str, reason: object, where: str) -> CannotRunProblem:
-        return CannotRunProblem(
-            variant,
-            f"{variant} cannot run this load ({reason}): all its trials {where} failed",
-            f"Find the cause in {self._run.path}/trials and in the server's log",
-        )
+def unreachable_reason(server: Server) -> str:
+    """The error of a server that no longer answers; empty if it answers."""
+    try:
+        with answers_within(ALIVE_TIMEOUT_S):
+            server.query("SELECT 1")
+    except ServerProblem as problem:
+        return f"the server no longer answers: {problem.text}"
+    return ""
 
 
-def _load(trial: Trial) -> tuple[str, Point]:
-    """What the trials of a block that run together have in common."""
-    return trial.workload, trial.point
+def describe_failure(result: EngineResult, server: Server) -> dict[str, str]:
+    """Why an engine run did not complete, and whether the server or dbdyno ("harness") caused this.
+
+    In the format of trial.json; {} if the run completed.
+    """
+    if result.done:
+        return {}
+    if result.end is None:
+        is_by_server = bool(unreachable_reason(server))
+    else:
+        failure = result.end.get("failure") or {}
+        reason = result.end["reason"]
+        is_by_server = reason in SERVER_FAILURES and failure.get("class") != DUPLICATE_KEY
+        if result.is_of_fleet and reason in CONNECTION_FAILURES:
+            # The network of one host may be the cause.
+            is_by_server = bool(unreachable_reason(server))
+        if reason == "script-error":
+            # A script reports a refused connection, but not a lost server.
+            is_by_server = failure.get("class") == "refused" or bool(unreachable_reason(server))
+        numbers = _OS_ERROR.findall(str(failure.get("text", "")))
+        is_by_server = is_by_server and LOCAL_LIMITS.isdisjoint(map(int, numbers))
+    return {"reason": result.failure(), "failed_by": "server" if is_by_server else "harness"}
+
+
+def describe_idle(result: EngineResult) -> dict[str, str]:
+    """As `describe_failure`, for a run that completed: a point without a transaction has no result."""
+    measured = result.end["phases"].get("measure") if result.end is not None else None
+    if measured is None or measured["events"]:
+        return {}
+    errors = ", ".join(f"{count} x {code}" for code, count in measured["errors"].items())
+    reason = "no transaction ended in the measurement" + (f" (errors: {errors})" if errors else "")
+    return {"reason": reason, "failed_by": "server"}
+
+
+def describe_problem(problem: Problem, result: EngineResult | None, server: Server) -> dict[str, str]:
+    """The failure of a trial because of a problem outside the engine, in the format of trial.json."""
+    if isinstance(problem, MachineProblem):
+        return {"reason": problem.text, "failed_by": "harness"}
+    if isinstance(problem, BackgroundEnded) and problem.result is not None:
+        return describe_failure(problem.result, server) | {"reason": problem.text}
+    # The engine's reason is closer to the cause than "the server no longer answers".
+    if result is not None and (failure := describe_failure(result, server)):
+        return failure
+    if isinstance(problem, HookProblem) or not unreachable_reason(server):
+        # A complete run stays valid when the counters after it cannot be read.
+        is_complete = result is not None and isinstance(problem, ServerProblem)
+        return {} if is_complete else {"reason": problem.text, "failed_by": "harness"}
+    return {"reason": problem.text, "failed_by": "server"}

@@ -1,16 +1,23 @@
 """Loads and drops tables with the engine's `prepare` and `cleanup`, and applies the rules for existing
 tables.
+
+Some variables of a server are different while tables are loaded. LOAD DATA LOCAL needs `local_infile`. Tables
+without a primary key, such as the histories of TPC-B and TPC-C, need servers that do not require one:
+`sql_require_primary_key` (MySQL) and `innodb_force_primary_key` (MariaDB). Both variables decide only whether
+a table may be created, so without them the load is the same as on every other server; a key that the tables
+get only there would be work that other servers do not have.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dbdyno.checks.p02_data import shapes
 from dbdyno.checks.samples import open_load_connection
-from dbdyno.experiment.created import changes_place
+from dbdyno.experiment.created import changes_place, tables_without_key
 from dbdyno.experiment.model import (
     Experiment,
     OltpWorkload,
@@ -23,16 +30,20 @@ from dbdyno.experiment.sql_workload import DIALECTS
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult, Record
-from dbdyno.run.loading_variables import loading_variables, statements_before_setup
+from dbdyno.run.failures import unreachable_reason
 from dbdyno.run.marked_tables import drop_instruction, has_comments, mark, schema_expression
 from dbdyno.run.plan import plan
 from dbdyno.run.progress import Listener
-from dbdyno.run.trial import unreachable_reason
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.answers import shorten_statement
 from dbdyno.servers.admin.connection import answers_within, require_answers
 from dbdyno.servers.server import Server, ServerProblem
 
+# MySQL's variable, and MariaDB's, which a session cannot set.
+REQUIRE_KEY, FORCE_KEY = "sql_require_primary_key", "innodb_force_primary_key"
+# With it MySQL adds a key itself.
+_GENERATE_KEY = "sql_generate_invisible_primary_key"
+_WHILE_LOADING = {"local_infile": "ON", REQUIRE_KEY: "OFF", FORCE_KEY: "OFF"}
 # The options that define the data of a workload, and the statements of a variant that change them.
 DataKey = tuple[str, tuple[str, ...]]
 
@@ -49,7 +60,7 @@ def prepare(
     """Load the missing tables of a workload on a running server. Raises Problem.
 
     Private servers allow LOAD DATA LOCAL, and tables without a primary key, during the load
-    (`loading_variables`). On remote servers the engine uses LOAD DATA LOCAL only if the server allows it.
+    (`_loading_variables`). On remote servers the engine uses LOAD DATA LOCAL only if the server allows it.
     """
 
     def report_loading(record: Record) -> None:
@@ -60,12 +71,12 @@ def prepare(
     address = server.address()
     request = plan(experiment, workload, address.target(experiment.load.transport))
     has_setup = not server.private and not isinstance(workload, OltpWorkload)
-    if first := statements_before_setup(workload, server):
+    if first := _statements_before_setup(workload, server):
         sql = request["workload"]["sql"]
         sql["setup"] = [*first, *sql["setup"]]
     # A run that is killed during the setup leaves no table without a mark.
     request["loading"]["mark_created"] = has_setup and has_comments(server)
-    with loading_variables(server):
+    with _loading_variables(server):
         result = engine.run(
             "prepare",
             request,
@@ -85,6 +96,57 @@ def prepare(
         # No such table existed before the load (`must_load`, `require_empty`).
         mark(server, _created_tables(workload, server))
     return result
+
+
+@contextmanager
+def _loading_variables(server: Server) -> Iterator[None]:
+    """Set these variables on a private server within the context."""
+    known = server.variables() if server.private else {}
+    before = {name: known[name] for name, value in _WHILE_LOADING.items() if known.get(name, value) != value}
+    for name in before:
+        server.query(f"SET GLOBAL {name} = {_WHILE_LOADING[name]}")
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            # If the server died, the load has raised a more important error.
+            with suppress(ServerProblem):
+                server.query(f"SET GLOBAL {name} = {value}")
+
+
+def _statements_before_setup(workload: Workload, server: Server) -> list[str]:
+    """What the connection of the setup sends first, so that a server of others creates all tables.
+
+    Raises Problem if it would refuse a table without a primary key.
+    """
+    protocol = server.address().protocol
+    if server.private or not isinstance(workload, SqlWorkload) or DIALECTS[protocol] != "mysql":
+        return []
+    variables = server.variables()
+    names = [name for name in (REQUIRE_KEY, FORCE_KEY) if variables.get(name) == "ON"]
+    tables = tables_without_key(workload.setup, DIALECTS[protocol]) if names else []
+    if not tables or variables.get(_GENERATE_KEY) == "ON":
+        return []
+    (name, *_), listed = names, ", ".join(tables)
+    refused = f"{name} is ON, and {workload.title} creates tables without a primary key ({listed})"
+    by_hand = f"create and fill the tables of {workload.title} yourself, with keys of your own"
+    if name == FORCE_KEY:
+        raise Problem(
+            refused,
+            f"Set {name} = OFF (GLOBAL) until they are loaded, or {by_hand}",
+            ExitCode.NOT_COMPARABLE,
+        )
+    statement = f"SET SESSION {name} = OFF"
+    try:
+        with open_load_connection(server.address()) as admin:
+            admin.query(statement)
+    except ServerProblem as problem:
+        raise Problem(
+            f"{refused}; the account may not set it OFF for its session: {problem.text}",
+            f"Grant the account SESSION_VARIABLES_ADMIN until they are loaded, or {by_hand}",
+            ExitCode.NOT_COMPARABLE,
+        ) from problem
+    return [statement]
 
 
 def _created_tables(workload: SqlWorkload | ScriptWorkload, server: Server) -> list[str]:

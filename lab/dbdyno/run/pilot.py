@@ -14,19 +14,16 @@ import math
 import os
 from collections.abc import Sequence
 
-from dbdyno.binary import EngineProblem
+from dbdyno.checks import Context
 from dbdyno.experiment.cpus import parse_cpus
 from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.model import Experiment, OltpWorkload, Workload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.experiment.slices import only_reads
 from dbdyno.finding import Finding
-from dbdyno.run.background import run_loads
-from dbdyno.run.engine import Engine, Record, require_within_limits
-from dbdyno.run.hooks import TrialHooks
+from dbdyno.run.engine import Engine, Record
 from dbdyno.run.plan import US, trial_plan
-from dbdyno.run.trial import prewarm
-from dbdyno.servers.server import Description, Server, ServerProblem
+from dbdyno.run.session import TrialSession
 from dbdyno.store import Run
 from dbdyno.store.warmup_trial import hook_writer, warmup_trial_writer
 from dbdyno.store.workers import FOLDER, Step, Usage, Workers, chosen_workers, discard_steps
@@ -163,16 +160,9 @@ def _usages(steps: Sequence[Step]) -> list[tuple[int, Usage]]:
 
 
 def run_pilot(
-    run: Run,
-    experiment: Experiment,
-    trial: Trial,
-    earlier: Sequence[Step],
-    *,
-    server: Server,
-    description: Description,
-    engine: Engine,
+    run: Run, engine: Engine, trial: Trial, context: Context, earlier: Sequence[Step]
 ) -> tuple[list[Step], list[str]]:
-    """Run the steps of one variant and workload on a server that is ready; `earlier` are the steps before.
+    """Run the steps of one variant and workload on the server of `context`; `earlier` are the steps before.
 
     Returns the steps, and the messages of failed hooks. A step that fails is the last. The hooks before and
     after a trial run once, because they may prepare what the load needs; `during_trial` does not run, because
@@ -180,23 +170,19 @@ def run_pilot(
     """
     if not earlier:
         discard_steps(run)
-    largest = max_workers(experiment)
+    largest = max_workers(context.experiment)
     following: int | None = _chosen(earlier, largest)
     steps: list[Step] = []
     writer = hook_writer(run, len(earlier) + 1, trial.variant, FOLDER)
-    hooks = TrialHooks(experiment, trial, server, description, writer, measured_s=MEASURE_S)
-    try:
-        failure = hooks.before()
+    with TrialSession(context, trial, writer, measured_s=MEASURE_S) as session:
+        session.prepare()
+        session.connect()
         while following is not None:
-            numbers = len(earlier), len(steps)
-            step = _run_step(run, experiment, trial, following, numbers, server, engine, failure)
+            step = _run_step(run, engine, session, following, (len(earlier), len(steps)))
             steps.append(step)
             following = None if step["usage"] is None else decide(_usages(steps), largest)[1]
-    except BaseException:
-        hooks.abort()
-        raise
-    hooks.after()
-    return steps, hooks.failures
+        session.end()
+    return steps, session.hooks.failures
 
 
 def unrun_step(experiment: Experiment, trial: Trial, earlier: Sequence[Step], failure: str) -> Step:
@@ -211,20 +197,14 @@ def unrun_step(experiment: Experiment, trial: Trial, earlier: Sequence[Step], fa
     }
 
 
-def _run_step(  # noqa: PLR0917 — each is a part of one step.
-    run: Run,
-    experiment: Experiment,
-    trial: Trial,
-    workers: int,
-    numbers: tuple[int, int],
-    server: Server,
-    engine: Engine,
-    failure: str,
+def _run_step(
+    run: Run, engine: Engine, session: TrialSession, workers: int, numbers: tuple[int, int]
 ) -> Step:
-    """Run one step; `numbers` are those of the steps before: of other servers, and on the same data.
-    `failure` is that of the hook before the steps; then no load runs.
+    """Run one step, without load if the session has failed; `numbers` are those of the steps before: of other
+    servers, and on the same data.
     """
-    address = server.load_address()
+    experiment, trial = session.experiment, session.trial
+    address = session.server.load_address()
     target = address.target(experiment.load_for(experiment.variant(trial.variant)).transport)
     plan = trial_plan(
         experiment, trial, target, warmup_s=WARMUP_S, workers=workers, earlier_trials=numbers[1]
@@ -234,32 +214,17 @@ def _run_step(  # noqa: PLR0917 — each is a part of one step.
     plan["seed"] ^= 1
     usage: Usage | None = None
     with warmup_trial_writer(run, sum(numbers) + 1, trial.variant, FOLDER) as writer:
-        try:
-            if not failure:
-                if not numbers[1]:
-                    prewarm(experiment, trial, server)
-                result = run_loads(
-                    experiment,
-                    trial,
-                    plan,
-                    server=server,
-                    engine=engine,
-                    on_line=writer.append_event,
-                    earlier_trials=numbers[1],
-                )
-                require_within_limits(result.end)
-                failure = result.failure()
-                if not failure and result.end is not None:
-                    connections = trial.point.connections
-                    usage = measured_usage(workers, connections, result.end["phases"]["measure"])
-        except (EngineProblem, ServerProblem) as problem:
-            failure = problem.text
+        session.load(engine, plan, writer.append_event, earlier_trials=numbers[1], has_hook=False)
+        session.require_within_limits()
+        end = session.result.end if session.result is not None else None
+        if not session.reason and end is not None:
+            usage = measured_usage(workers, trial.point.connections, end["phases"]["measure"])
     return {
         "variant": trial.variant,
         "workload": trial.workload,
         "workers": workers,
         "usage": usage,
-        "failure": failure or None,
+        "failure": session.reason or None,
         "records": writer.records,
     }
 

@@ -1,6 +1,6 @@
 """The progress of an experiment, as plain values that the listener receives in order.
 
-Commands display them, and `estimate.Estimate` computes the remaining time from them.
+Commands display them, and `times.Estimate` computes the remaining time from them.
 """
 
 from __future__ import annotations

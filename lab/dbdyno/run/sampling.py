@@ -1,13 +1,17 @@
-"""Reads the server's counters at both edges (beginning and end) of the measurement, during the load.
+"""Reads the server's counters four times in a trial: before the load, at both edges (beginning and end) of
+the measurement, and after the load.
 
 ::
 
     ready ---- warm-up ---- | begin ........ measurement ........ end | ---- drained, connections closed
-                            read                                  read
+    read                    read                                  read                            read
 
-The load runs at both edges, so about the same number of transactions is in flight, and the connections whose
+At the edges the load runs, so about the same number of transactions is in flight, and the connections whose
 threads did the work still exist. Each reading has a time; the difference of two readings is divided by the
 number of transactions that ended between them.
+
+Before and after the load it also measures round trips to a server that dbdyno does not start: the time of
+`SELECT 1`, for check P12.
 """
 
 from __future__ import annotations
@@ -16,11 +20,12 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import quantiles
 
+from dbdyno.checks.samples import open_load_connection
 from dbdyno.run.engine import Record
 from dbdyno.run.foreign_meter import ForeignMeter
-from dbdyno.run.round_trips import measure_round_trips
-from dbdyno.server_record import CountersRecord, EdgesRecord, ForeignRecord, RoundTripsRecord
+from dbdyno.server_record import CountersRecord, EdgesRecord, ForeignRecord, RoundTripsRecord, ServerRecord
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import answers_within
 from dbdyno.servers.server import Description, Server, ServerProblem
@@ -35,6 +40,9 @@ LEAD_S = 0.005
 CLOSE_S = 30.0
 # Maximum seconds for an answer about counters.
 STATUS_TIMEOUT_S = 10.0
+# Statements of one measurement, and its maximum seconds, which end it on a slow network.
+STATEMENTS, SECONDS_MAX = 200, 1.0
+_STATEMENTS_MIN = 10
 
 _WAITS = (
     "SELECT EVENT_NAME, COUNT_STAR, SUM_TIMER_WAIT "
@@ -90,11 +98,11 @@ def _waits(server: Server) -> dict[str, tuple[int, float]]:
     return {name: (count, waited / PICOSECONDS) for name, count, waited in waits}
 
 
-class Edges:
-    """Reads the counters at both edges of one trial's measurement, in a separate thread.
+class Sampler:
+    """Reads the counters of one trial: at the edges of its measurement in a separate thread.
 
-    `record` receives the engine's records; `close` ends the thread. Until then no other thread may query the
-    server.
+    `handle_record` receives the engine's records; `close` ends the thread. Until then no other thread may
+    query the server.
     """
 
     def __init__(
@@ -109,7 +117,7 @@ class Edges:
         """`meter` measures the foreign load between the edges; None if that is impossible. `with_host` is
         False if other servers run on the same machine, whose work its counters include.
         """
-        self._server = server
+        self._server, self._description = server, description
         self._meter = meter
         self._foreign: ForeignRecord | None = None
         self._measure_s = measure_us / 1e6
@@ -117,25 +125,25 @@ class Edges:
         self._with_host = with_host
         self._is_over = threading.Event()
         self._thread: threading.Thread | None = None
-        self._begin, self._end = Counters(), Counters()
+        self._before, self._begin, self._end, self._after = (Counters() for _ in range(4))
         self._is_begin_read = False
         # Why an edge was not read; empty if both were.
         self.unread_reason = "the measurement was over before they were read"
         # How much each counter increases because of one reading.
         self._own: dict[str, float] = {}
 
-    def read_before(self, before: Counters) -> None:
-        """Read `before`, while every connection is open and idle, and measure round trips and the cost
-        of one reading.
+    def read_before(self) -> None:
+        """Read the counters while every connection is open and idle, and measure round trips and the cost of
+        one reading.
 
         Raises ServerProblem when the server does not answer.
         """
-        before.round_trips = measure_round_trips(self._server)
-        before.read(self._server)
+        self._before.round_trips = measure_round_trips(self._server)
+        self._before.read(self._server)
         again = self._server.status()
         increases = {
             name: _number(again[name]) - _number(text)
-            for name, text in before.status.items()
+            for name, text in self._before.status.items()
             if name in again
         }
         self._own = {name: count for name, count in increases.items() if count > 0}
@@ -168,7 +176,25 @@ class Edges:
         if self._is_begin_read and self._read_edge(self._end):
             self.unread_reason = "" if self._end.unix_us > self._begin.unix_us else "the clock was set back"
 
-    def as_json(self) -> EdgesRecord | None:
+    def read_after(self) -> None:
+        """Read the counters after the load, and measure round trips. Raises ServerProblem."""
+        self._after.read(self._server)
+        self._after.round_trips = measure_round_trips(self._server)
+
+    def record(self) -> ServerRecord:
+        """The content of server.json."""
+        before, after = self._before, self._after
+        return ServerRecord(
+            **self._description.record(),
+            status_before=before.status,
+            status_after=after.status,
+            process={"before": before.process, "after": after.process},
+            edges=self.edges(),
+            edges_unread=self.unread_reason,
+            round_trips=[*before.round_trips, *after.round_trips],
+        )
+
+    def edges(self) -> EdgesRecord | None:
         """{"begin", "end", "own", "foreign"}; if an edge was not read, {"foreign"}, or None without
         a meter.
         """
@@ -209,3 +235,27 @@ class Edges:
             began = time.monotonic()
             self._server.watch()
             pause_s = max(WATCH_S, (time.monotonic() - began) / WATCH_SHARE)
+
+
+def measure_round_trips(server: Server) -> Sequence[RoundTripsRecord]:
+    """One measurement, with the load's account; none of a server that dbdyno starts, whose round trips do not
+    depend on a network, and none if the server refuses the connection.
+    """
+    if server.private:
+        return []
+    try:
+        with open_load_connection(server.address()) as admin:
+            seconds = admin.round_trips(STATEMENTS, SECONDS_MAX)
+    except ServerProblem:
+        return []
+    if len(seconds) < _STATEMENTS_MIN:
+        return []
+    percentiles = [1e6 * value for value in quantiles(seconds, n=100, method="inclusive")]
+    return [
+        RoundTripsRecord(
+            statements=len(seconds),
+            min_us=round(1e6 * min(seconds), 1),
+            p50_us=round(percentiles[49], 1),
+            p99_us=round(percentiles[98], 1),
+        )
+    ]

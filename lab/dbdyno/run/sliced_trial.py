@@ -12,26 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbdyno.binary import EngineProblem
-from dbdyno.experiment.model import Experiment
+from dbdyno.checks import Context
 from dbdyno.experiment.schedule import Trial
 from dbdyno.experiment.slices import slice_s
 from dbdyno.problem import Problem
-from dbdyno.run.engine import EngineEnded, EngineResult, SlicedRun
-from dbdyno.run.hooks import TrialHooks
-from dbdyno.run.round_trips import measure_round_trips
-from dbdyno.run.sampling import Counters, Edges
-from dbdyno.run.trial import (
-    HookProblem,
-    Outcome,
-    describe_failure,
-    describe_problem,
-    plan_of,
-    prewarm,
-    server_record,
-    unreachable_reason,
-)
-from dbdyno.server_record import ForeignRecord, WorkRecord
-from dbdyno.servers.server import Description, MachineProblem, Server, ServerProblem
+from dbdyno.run.engine import EngineEnded, SlicedRun
+from dbdyno.run.failures import describe_failure, describe_problem, unreachable_reason
+from dbdyno.run.sampling import Sampler
+from dbdyno.run.trial import Outcome, RecordedTrial
+from dbdyno.server_record import ForeignRecord, ServerRecord, WorkRecord
+from dbdyno.servers.server import MachineProblem, Server, ServerProblem
 from dbdyno.store import Run
 
 _IDLE_LIMITS = (
@@ -88,85 +78,62 @@ class _WorkMeter:
         return _Work(time.monotonic(), spent["cpu_s"], spent.get("write_bytes", 0.0))
 
 
-class SlicedTrial:
-    """A trial that runs slices on request. A context manager: at its end its engine ends too."""
+class SlicedTrial(RecordedTrial):
+    """A trial that runs slices on request. At its end its engine ends too."""
 
     def __init__(
-        self,
-        run: Run,
-        experiment: Experiment,
-        trial: Trial,
-        warmup_rounds: int,
-        measured_s: float,
-        *,
-        server: Server,
-        description: Description,
+        self, run: Run, trial: Trial, context: Context, *, binary: Path, warmup_rounds: int, measured_s: float
     ) -> None:
-        """`measured_s`: time from the first slice that counts to the last, with those of the other trials.
+        """`binary` is the engine's program. `measured_s`: time from the first slice that counts to the last,
+        with those of the other trials.
 
         Raises StoreProblem.
         """
-        self.trial = trial
-        self._experiment, self._server, self._description = experiment, server, description
-        self._load = experiment.load_for(experiment.variant(trial.variant))
-        self._plan = plan_of(run, experiment, trial, server.load_address())
-        self._writer = run.begin(trial, self._plan)
-        self._hooks = TrialHooks(experiment, trial, server, description, self._writer, measured_s=measured_s)
-        self._before, self._after = Counters(), Counters()
-        self._edges = Edges(server, description, 0, with_host=False)
-        self.meter = _WorkMeter(server)
+        super().__init__(run, trial, context, measured_s=measured_s)
+        self._binary = binary
+        self._load = self.experiment.load_for(self.experiment.variant(trial.variant))
+        self.meter = _WorkMeter(self.server)
         self._warmup = warmup_rounds
-        self._length_us = round(slice_s(experiment, trial.workload, trial.point.connections) * 1e6)
-        self._started_unix_us = time.time_ns() // 1000
+        self._length_us = round(slice_s(self.experiment, trial.workload, trial.point.connections) * 1e6)
         self._engine: SlicedRun | None = None
-        self._result: EngineResult | None = None
-        # Why the trial failed, in the format of trial.json; {} while it has not.
-        self.failure: dict[str, str] = {}
         # Transactions and seconds that count.
         self._events, self._counted_s = 0, 0.0
         self._stack = ExitStack()
-        # Whether the hook before_trial has begun, and after_trial has not.
-        self._is_between_hooks = False
         # Whether its transactions did not end, so that no question to the server may be answered.
         self.is_frozen = False
 
-    def __enter__(self) -> SlicedTrial:
-        self._stack.enter_context(self._writer)
-        return self
-
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        self._stack.close()
-        if kind is not None and self._is_between_hooks:
-            self._hooks.abort()
+        try:
+            self._stack.close()
+        finally:
+            super().__exit__(kind, *rest)
+
+    def make_sampler(self) -> Sampler:
+        """Without what the machine does, which includes the work of the other servers."""
+        return Sampler(self.server, self.description, 0, with_host=False)
 
     @property
     def is_running(self) -> bool:
         """Whether the trial can run another slice."""
         return not self.failure
 
-    def prepare(self) -> None:
-        """Run the hook before_trial."""
-        self._is_between_hooks = True
-        if reason := self._hooks.before():
-            self._fail(HookProblem(reason))
-
-    def connect(self, binary: Path) -> None:
+    def connect(self) -> None:
         """Pre-warm, and start the engine, whose connections then wait for the first slice."""
         try:
-            prewarm(self._experiment, self.trial, self._server)
+            self.prewarm()
             self._engine = self._stack.enter_context(
                 SlicedRun(
-                    self._plan,
-                    self._server.load_address().environment(),
-                    self._experiment.client.cpus,
-                    binary=binary,
-                    on_line=self._writer.append_event,
-                    transaction_s_max=self._experiment.load.duration_s,
+                    self.plan,
+                    self.server.load_address().environment(),
+                    self.experiment.client.cpus,
+                    binary=self._binary,
+                    on_line=self.writer.append_event,
+                    transaction_s_max=self.experiment.load.duration_s,
                 )
             )
-            self._edges.read_before(self._before)
+            self.sampler.read_before()
         except (EngineProblem, ServerProblem) as problem:
-            self._fail(problem)
+            self.fail(problem)
 
     def run_slice(self, number: int, *, is_metered: bool) -> None:
         """Run the slice of a round. `is_metered`: the meter was read at the beginning of the round."""
@@ -176,7 +143,7 @@ class SlicedTrial:
         try:
             record = self._engine.run_slice(number, self._length_us)
         except EngineProblem as problem:
-            self._fail(problem)
+            self.fail(problem)
             return
         if is_metered:
             self.meter.read(self.meter.own)
@@ -186,12 +153,12 @@ class SlicedTrial:
 
     def begin_measurement(self) -> None:
         """The warm-up is over: read the counters, and start the user's command."""
-        self._edges.read_begin()
-        self._hooks.start()
+        self.sampler.read_begin()
+        self.hooks.start()
 
     def end_measurement(self, foreign: ForeignRecord | None) -> None:
         """The last slice has ended."""
-        self._edges.read_end(foreign)
+        self.sampler.read_end(foreign)
 
     def abandon(self, reason: str) -> None:
         """Count the trial as failed because of another one."""
@@ -200,48 +167,42 @@ class SlicedTrial:
     def end_load(self) -> None:
         """End the engine and the hook during_trial, and read the counters. Raises StoreProblem."""
         try:
-            if self._engine is not None and self._result is None:
-                self._result = self._engine.finish()
-                self.failure = self.failure or describe_failure(self._result, self._server)
-            self._hooks.finish()
+            if self._engine is not None and self.result is None:
+                self.result = self._engine.finish()
+                self.failure = self.failure or describe_failure(self.result, self.server)
+            self.hooks.finish()
             if not self.is_frozen:
-                self._after.read(self._server)
-                self._after.round_trips = measure_round_trips(self._server)
+                self.sampler.read_after()
         except (EngineProblem, ServerProblem) as problem:
             # A full disk explains why the server ended.
             if not self.failure or isinstance(problem, MachineProblem):
-                self.failure = describe_problem(problem, self._result, self._server)
-        end = self._result.end if self._result else None
+                self.failure = describe_problem(problem, self.result, self.server)
+        end = self.result.end if self.result else None
         is_stopped = end is not None and end["reason"] == "connection-lost" and self._load.on_lost == "stop"
-        if is_stopped and self.failure and not unreachable_reason(self._server):
+        if is_stopped and self.failure and not unreachable_reason(self.server):
             self.failure["reason"] += f". {_IDLE_LIMITS}"
+
+    def server_record(self) -> ServerRecord:
+        """With the work of the server in its own slices, and between them."""
+        record = super().server_record()
+        record["slices"] = {"own": self.meter.own.record(), "idle": self.meter.idle.record()}
+        return record
 
     def finish(self) -> Outcome:
         """Run the hook after_trial, and store the trial. Raises StoreProblem."""
-        self._is_between_hooks = False
-        self._hooks.after()
-        record = server_record(self._description, self._before, self._after, self._edges)
-        record["slices"] = {"own": self.meter.own.record(), "idle": self.meter.idle.record()}
-        self._writer.write_server(record)
-        stored = self._writer.finish(
-            "failed" if self.failure else "done",
-            **self.failure,
-            exit_code=self._result.exit_code if self._result else None,
-            started_unix_us=self._started_unix_us,
-            ended_unix_us=time.time_ns() // 1000,
-            slices={"warmup": self._warmup, "length_us": self._length_us},
-        )
+        stored = self.store(slices={"warmup": self._warmup, "length_us": self._length_us})
         rate = self._events / self._counted_s if self._counted_s else None
-        end = self._result.end if self._result else None
-        return Outcome(stored, end, tuple(self._hooks.failures), rate, self.is_frozen)
+        end = self.result.end if self.result else None
+        return Outcome(stored, end, tuple(self.hooks.failures), rate, self.is_frozen)
 
-    def _fail(self, problem: Problem) -> None:
+    def fail(self, problem: Problem) -> None:
+        """End the trial. If its engine has not ended, ask it what became of the transactions."""
         if isinstance(problem, EngineEnded):
-            self._result = problem.result
+            self.result = problem.result
         elif isinstance(problem, EngineProblem) and self._engine is not None:
             with suppress(EngineProblem):
-                self._result = self._engine.finish()
-        if self._engine is not None and self._result is not None and self._result.done:
+                self.result = self._engine.finish()
+        if self._engine is not None and self.result is not None and self.result.done:
             # The engine obeys, so its transactions wait for the server.
             limit_s, drain_s = self._engine.pause_s_max, self._engine.drain_s
             reason = (
@@ -251,4 +212,4 @@ class SlicedTrial:
             )
             self.failure, self.is_frozen = {"reason": reason, "failed_by": "server"}, True
         else:
-            self.failure = describe_problem(problem, self._result, self._server)
+            super().fail(problem)

@@ -17,7 +17,7 @@ from dbdyno.experiment.slices import load_s
 from dbdyno.experiment.stop import BLOCKS_LIMIT, Stop
 from dbdyno.problem import Problem
 from dbdyno.run import progress
-from dbdyno.run.estimate import Estimate
+from dbdyno.run.times import Estimate
 from dbdyno.store import Run
 from dbdyno.store.document import Why
 from dbdyno.store.endings import read_endings

@@ -99,7 +99,7 @@ class _Sweep:
         steps: list[Step] = []
         if has_pilot(self._experiment):
             (trial,) = warmup_trials(self._experiment, [self._workload.title])
-            steps = self._coordinator.run_pilot(trial, self._server, self._context, ())
+            steps = self._coordinator.run_pilot(trial, self._context, ())
         self._coordinator.keep_workers(steps)
 
     @contextmanager

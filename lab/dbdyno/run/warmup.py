@@ -17,19 +17,16 @@ import math
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from dbdyno.binary import EngineProblem
+from dbdyno.checks import Context
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.promise import SHARES
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
-from dbdyno.run.background import run_loads
-from dbdyno.run.engine import Engine, Record, require_within_limits
-from dbdyno.run.hooks import TrialHooks
+from dbdyno.run.engine import Engine, Record
 from dbdyno.run.plan import US, trial_plan
-from dbdyno.run.trial import notify_all, prewarm
-from dbdyno.servers.server import Description, Server, ServerProblem
+from dbdyno.run.session import TrialSession
 from dbdyno.stats.steady import MEAN_S, settle
 from dbdyno.store import Run
 from dbdyno.store.warmup_trial import WarmupTrial, WarmupTrials, warmup_trial_writer
@@ -86,22 +83,17 @@ def warmup_trials(experiment: Experiment, titles: Iterable[str]) -> list[Trial]:
 
 
 def run_warmup_trial(
-    run: Run,
-    experiment: Experiment,
-    trial: Trial,
-    number: int,
-    *,
-    server: Server,
-    description: Description,
-    engine: Engine,
+    run: Run, engine: Engine, trial: Trial, context: Context, number: int
 ) -> tuple[WarmupTrial, list[str]]:
-    """Run one warm-up trial on a server that is ready. Returns its entry in warmup_trials.json, and the
+    """Run one warm-up trial on the server of `context`. Returns its entry in warmup_trials.json, and the
     messages of failed hooks.
 
     If the trial fails, `failure` in its entry has the reason. Raises StoreProblem.
     """
-    address, load = server.load_address(), experiment.load_for(experiment.variant(trial.variant))
-    target, planned_s = address.target(load.transport), length_s(experiment)
+    assert context.server is not None, "the server runs"
+    experiment = context.experiment
+    load = experiment.load_for(experiment.variant(trial.variant))
+    target, planned_s = context.server.load_address().target(load.transport), length_s(experiment)
     plan = trial_plan(experiment, trial, target, warmup_s=0.0, workers=chosen_workers(run))
     plan["phases"]["measure_us"] = round(planned_s * US)
     intervals: list[Record] = []
@@ -110,29 +102,16 @@ def run_warmup_trial(
         if record["type"] == "interval" and record["data"]["phase"] == "measure":
             intervals.append(record["data"])
 
-    with warmup_trial_writer(run, number, trial.variant) as writer:
-        hooks = TrialHooks(experiment, trial, server, description, writer, measured_s=planned_s)
-        try:
-            failure = hooks.before()
-            if not failure:
-                prewarm(experiment, trial, server)
-                result = run_loads(
-                    experiment,
-                    trial,
-                    plan,
-                    server=server,
-                    engine=engine,
-                    on_record=notify_all(listen, hooks.handle_record),
-                    on_line=writer.append_event,
-                )
-                require_within_limits(result.end)
-                failure = result.failure()
-        except (EngineProblem, ServerProblem) as problem:
-            failure = problem.text
-        except BaseException:
-            hooks.abort()
-            raise
-        hooks.after()
+    with (
+        warmup_trial_writer(run, number, trial.variant) as writer,
+        TrialSession(context, trial, writer, measured_s=planned_s) as session,
+    ):
+        session.prepare()
+        session.connect()
+        session.load(engine, plan, writer.append_event, on_record=listen)
+        session.require_within_limits()
+        failure = session.reason
+        session.end()
     # At a set rate throughput is the same from the first second on. The probe of a promise has no rate yet.
     is_rate_set = trial.point.rate is not None or load.max_rate is not None
     seconds = _seconds(intervals, by_latency=is_rate_set)
@@ -144,7 +123,7 @@ def run_warmup_trial(
     entry["records"], entry["hooks"] = writer.records, writer.hooks
     if not failure and not is_rate_set:
         entry["peak"] = _peak(experiment, seconds, planned_s)
-    return entry, hooks.failures
+    return entry, session.hooks.failures
 
 
 def unrun_trial(experiment: Experiment, trial: Trial, failure: str) -> WarmupTrial:

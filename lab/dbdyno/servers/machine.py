@@ -1,13 +1,20 @@
-"""Facts about this machine, for the record of a server that runs here."""
+"""Facts about this machine, for the record of a server that runs here, and of a run."""
 
 from __future__ import annotations
 
 import os
 import platform
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import psutil
+
+from dbdyno import __version__
+from dbdyno.experiment.cpus import format_cpus
+
+_GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
 
 def this_machine() -> dict[str, Any]:
@@ -37,3 +44,18 @@ def cpu_model() -> str:
         if key.strip() in ("model name", "Model", "cpu model"):
             return value.strip()
     return platform.processor() or "unknown"
+
+
+def environment(engine_version: str) -> dict[str, Any]:
+    """The content of environment.json: what is needed to repeat a run or question its result. No secret."""
+    return {
+        "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command_line": sys.argv,
+        "versions": {"dbdyno": __version__, "engine": engine_version, "python": platform.python_version()},
+        "host": {
+            **this_machine(),
+            "cpus_allowed": format_cpus(frozenset(os.sched_getaffinity(0))),
+            "cpu_governor": _GOVERNOR.read_text().strip() if _GOVERNOR.exists() else None,
+            "load_average": list(os.getloadavg()),
+        },
+    }
