@@ -10,7 +10,8 @@ import pytest
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Variant
 from dbdyno.experiment.schedule import engine_seed, schedule
 from dbdyno.experiment.server import ServerSpec, may_be_one_database
-from dbdyno.run.data_state import DataState
+from dbdyno.experiment.sql_workload import SqlStatement, SqlTransaction, SqlWorkload
+from dbdyno.run.data_state import DataState, Emptied, Left, Loaded, Place
 from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.run.marked_tables import Table, table_hash
 from dbdyno.run.progress import Loading, Progress
@@ -127,6 +128,63 @@ def test_the_place_of_a_database_does_not_depend_on_how_its_url_is_written() -> 
         assert may_be_one_database(place(one), place(other))
     for other in ("mysql://bench@db2/shop", "mysql://bench@db1:3307/shop", "mysql://bench@db1/mall"):
         assert not may_be_one_database(place(ONE), place(other))
+
+
+SMALL = OltpWorkload(name="oltp_read_only", tables=1)
+WIDE = OltpWorkload(name="oltp_read_only", tables=3)
+OWN, OTHER = (
+    SqlWorkload(
+        name="sql",
+        label=label,
+        setup=(f"CREATE TABLE {label} (id INT)",),
+        transactions=(SqlTransaction(statements=(SqlStatement(sql="SELECT 1"),)),),
+    )
+    for label in ("x", "y")
+)
+
+
+class Holder:
+    """A server, of which a place knows only whether dbdyno starts it."""
+
+    def __init__(self, *, private: bool = False) -> None:
+        self.private = private
+
+
+A, B, PRIVATE = (cast("Server", Holder(private=private)) for private in (False, False, True))
+
+
+@pytest.mark.parametrize(
+    ("events", "workloads", "owners", "dropped"),
+    [
+        ([], (), (), []),
+        ([Loaded(PRIVATE, WIDE)], (WIDE,), (), []),
+        ([Loaded(A, SMALL)], (SMALL,), ((A, SMALL),), []),
+        # A server loads twice, for example before each group.
+        ([Loaded(A, SMALL), Loaded(A, SMALL)], (SMALL, SMALL), ((A, SMALL),), []),
+        ([Loaded(A, OWN), Loaded(B, OWN)], (OWN, OWN), ((A, OWN), (B, OWN)), []),
+        # The OLTP workloads stay the run's to drop: the caller drops their tables before it loads them again.
+        ([Loaded(A, SMALL), Loaded(A, OWN), Emptied()], (), ((A, SMALL),), [OWN]),
+        ([Loaded(PRIVATE, OWN), Emptied()], (), (), [OWN]),
+        ([Emptied()], (), (), []),
+        ([Loaded(A, OWN), Loaded(A, SMALL), Loaded(A, WIDE), Left(A)], (), (), [WIDE, OWN]),
+        ([Loaded(A, OWN), Loaded(A, OTHER), Left(A)], (), (), [OWN, OTHER]),
+        # One of two owners leaves, then the other.
+        ([Loaded(A, OWN), Loaded(B, OTHER), Left(A)], (), ((B, OTHER),), [OWN]),
+        ([Loaded(A, OWN), Loaded(B, OTHER), Left(A), Left(B)], (), (), [OTHER]),
+        # The last server in a place drops what another has loaded.
+        ([Loaded(A, OWN), Left(B)], (), (), [OWN]),
+        ([Loaded(PRIVATE, OWN), Left(PRIVATE)], (), (), []),
+    ],
+)
+def test_a_place_knows_whose_tables_it_has(
+    events: list[Any], workloads: Any, owners: Any, dropped: list[Any]
+) -> None:
+    place, to_drop = Place(), list[Any]()
+    for event in events:
+        place, to_drop = place.after(event)
+    assert (place, to_drop) == (Place(workloads, owners), dropped)
+    assert all(place.has(one) for one in workloads)
+    assert not any(place.has(one) for one in (SMALL, WIDE, OWN, OTHER) if one not in workloads)
 
 
 def test_runs_over_kept_data_have_other_keys() -> None:

@@ -25,7 +25,6 @@ from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.description import describe
 from dbdyno.run.engine import Engine, Record
-from dbdyno.run.estimate import ROW_BYTES
 from dbdyno.run.loading import (
     DataKey,
     cleanup,
@@ -39,7 +38,7 @@ from dbdyno.run.loading import (
 )
 from dbdyno.run.marked_tables import drop_command, drop_instruction
 from dbdyno.run.progress import Listener
-from dbdyno.run.step_times import StepTimes
+from dbdyno.run.times import ROW_BYTES, StepTimes
 from dbdyno.servers import open_server
 from dbdyno.servers.kinds.local import WORKING_BYTES
 from dbdyno.servers.server import Server
@@ -76,6 +75,66 @@ class Space:
         return self.missing_bytes + self.copies * self.copy_bytes + WORKING_BYTES if self.copies else 0
 
 
+@dataclass(frozen=True)
+class Loaded:
+    """A server has loaded a workload's tables."""
+
+    server: Server
+    workload: Workload
+
+
+@dataclass(frozen=True)
+class Emptied:
+    """The tables are dropped, because a group loads them again."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """No later group uses the tables of a server."""
+
+    server: Server
+
+
+@dataclass(frozen=True)
+class Place:
+    """The tables that this run has created in one place, a database: empty, or loaded by one or more servers.
+    Several servers loaded tables in one place if the users' commands start them there in turn.
+    """
+
+    # Workloads whose tables are there.
+    workloads: tuple[Workload, ...] = ()
+    # Servers that dbdyno does not start, each with a workload whose tables it has loaded: the run must drop
+    # them.
+    owners: tuple[tuple[Server, Workload], ...] = ()
+
+    def has(self, workload: Workload) -> bool:
+        """Whether the workload's data are there."""
+        return any(one.data() == workload.data() for one in self.workloads)
+
+    def after(self, event: Loaded | Emptied | Left) -> tuple[Place, list[Workload]]:
+        """The state after an event, and the workloads whose tables must be dropped then.
+
+        A server drops its own tables, or all if one server has loaded them. The OLTP workloads share table
+        names, so the one with the most tables drops those of all. `Emptied` leaves them to the caller.
+        """
+        match event:
+            case Loaded(server, workload):
+                new = (server, workload)
+                is_new = not server.private and new not in self.owners
+                owners = (*self.owners, new) if is_new else self.owners
+                return Place((*self.workloads, workload), owners), []
+            case Emptied():
+                dropped = [one for one in self.workloads if not isinstance(one, OltpWorkload)]
+                return Place((), tuple(pair for pair in self.owners if pair[1] not in dropped)), dropped
+            case Left(server):
+                is_shared = len({id(holder) for holder, _ in self.owners}) > 1
+                others = tuple(pair for pair in self.owners if is_shared and pair[0] is not server)
+                own = [workload for holder, workload in self.owners if holder is server or not is_shared]
+                bundled = [one for one in own if isinstance(one, OltpWorkload)]
+                widest: list[Workload] = [max(bundled, key=lambda one: one.tables)] if bundled else []
+                return Place((), others), [*widest, *(o for o in own if not isinstance(o, OltpWorkload))]
+
+
 class DataState:
     """Opens servers with their data, and restores the state in which each group begins."""
 
@@ -96,11 +155,7 @@ class DataState:
         self._state = experiment.design.state
         # Servers that have begun a group, each with the title of the workload whose tables it has.
         self._prepared: set[tuple[Server, str]] = set()
-        # Workloads whose tables this run has created on servers that it does not start, and must drop at its
-        # end. Several servers created tables in one place if the users' commands start them there in turn.
-        self._tables_to_drop: dict[Location, list[tuple[Server, Workload]]] = {}
-        # Workloads whose tables this run has created on any server.
-        self._created: list[tuple[Location, Workload]] = []
+        self._places: dict[Location, Place] = {}
         self._snapshots = Snapshots(workspace)
 
     def rows_missing(self, titles: Sequence[str]) -> int:
@@ -225,7 +280,7 @@ class DataState:
         if not isinstance(workload, OltpWorkload):
             self._run_setup(server, workload, variant)
             return
-        if not (is_loaded := self._is_loaded(server, workload)) and variant.data.after:
+        if not (is_loaded := self._place(server).has(workload)) and variant.data.after:
             tables = describe(self._experiment, workload, server.address().protocol).table_names()
             if shapes(server, tables):
                 require_no_after(workload, variant, server)
@@ -238,28 +293,23 @@ class DataState:
         prepare(self._experiment, workload, server, self._engine, self._listen, on_loading=loading)
         # Tables that already exist belong to an earlier run with keep = true.
         if "kept" not in steps:
-            self._register(server, workload)
+            self._change(server, Loaded(server, workload))
         if not is_loaded:
             run_after(variant, server, self._listen)
         if "created" in steps:
             server.finish_background_work(steps["created"])
 
-    def _is_loaded(self, server: Server, workload: Workload) -> bool:
-        """Whether this run has loaded the workload's data into the server's database."""
-        location, data = server.address().location, workload.data()
-        return any(where == location and created.data() == data for where, created in self._created)
+    def _place(self, server: Server) -> Place:
+        return self._places.get(server.address().location, Place())
 
-    def _register(self, server: Server, workload: Workload) -> None:
-        """Record that this run has created the workload's tables."""
-        location = server.address().location
-        self._created.append((location, workload))
-        owned = self._tables_to_drop.setdefault(location, [])
-        if not server.private and (server, workload) not in owned:
-            owned.append((server, workload))
+    def _change(self, server: Server, event: Loaded | Emptied | Left) -> list[Workload]:
+        """Change the state of a server's place; return the workloads whose tables must be dropped."""
+        self._places[server.address().location], to_drop = self._place(server).after(event)
+        return to_drop
 
     def _run_setup(self, server: Server, workload: SqlWorkload | ScriptWorkload, variant: Variant) -> None:
         """Run the setup of a user-written workload, unless this run has already created its tables."""
-        if self._is_loaded(server, workload):
+        if self._place(server).has(workload):
             return
         if isinstance(workload, ScriptWorkload):
             if not workload.prepare:
@@ -278,7 +328,7 @@ class DataState:
             require_no_after(workload, variant, server)
             return
         prepare(self._experiment, workload, server, self._engine, self._listen)
-        self._register(server, workload)
+        self._change(server, Loaded(server, workload))
         run_after(variant, server, self._listen)
         if isinstance(workload, ScriptWorkload):
             server.finish_background_work(list_tables(server))
@@ -291,16 +341,7 @@ class DataState:
         workloads = self._experiment.distinct_workloads()
         bundled = [one for one in workloads if isinstance(one, OltpWorkload)]
         widest: list[Workload] = [max(bundled, key=lambda one: one.tables)] if bundled else []
-        location = server.address().location
-        to_drop = [
-            created
-            for where, created in self._created
-            if where == location and not isinstance(created, OltpWorkload)
-        ]
-        self._created = [pair for pair in self._created if pair[0] != location]
-        owned = self._tables_to_drop.get(location, [])
-        self._tables_to_drop[location] = [pair for pair in owned if pair[1] not in to_drop]
-        for one in [*widest, *to_drop]:
+        for one in [*widest, *self._change(server, Emptied())]:
             why = cleanup(self._experiment, one, server, self._engine)
             if why:
                 raise Problem(f"the tables of {workload.title} could not be dropped: {why}", exit_code=4)
@@ -311,8 +352,8 @@ class DataState:
         try:
             yield
         finally:
-            for owned in list(self._tables_to_drop.values()):
-                for server in dict.fromkeys(holder for holder, _ in owned):
+            for place in list(self._places.values()):
+                for server in dict.fromkeys(holder for holder, _ in place.owners):
                     self._drop_tables_of_stopped(server)
 
     def _drop_tables_of_stopped(self, server: Server) -> None:
@@ -332,24 +373,9 @@ class DataState:
         return bool(self._experiment.variant(server.variant).server.start)
 
     def _drop_tables(self, server: Server) -> None:
-        """Drop the tables that this run has created in the place of a running server: its own, or all if one
-        server has created them.
-        """
-        location = server.address().location
-        self._created = [pair for pair in self._created if pair[0] != location]
-        owned = self._tables_to_drop.pop(location, [])
-        own = [pair for pair in owned if pair[0] is server]
-        if len({id(holder) for holder, _ in owned}) > 1:
-            self._tables_to_drop[location] = [pair for pair in owned if pair not in own]
-            owned = own
-        if self._experiment.loading.keep:
-            return
-        workloads = [workload for _, workload in owned]
-        bundled = [workload for workload in workloads if isinstance(workload, OltpWorkload)]
-        if bundled:
-            self._drop(server, max(bundled, key=lambda workload: workload.tables))
-        for workload in workloads:
-            if not isinstance(workload, OltpWorkload):
+        """Drop the tables of a running server that this run has created."""
+        for workload in self._change(server, Left(server)):
+            if not self._experiment.loading.keep:
                 self._drop(server, workload)
 
     def _drop(self, server: Server, workload: Workload) -> None:
