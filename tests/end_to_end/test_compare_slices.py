@@ -71,7 +71,7 @@ after = ["CREATE EVENT work ON SCHEDULE EVERY 1 SECOND DO DO BENCHMARK(3000000, 
 # connections its engine dies, with 3 its server closes the connections of the load, and with 4 it dies.
 SABOTAGE = """
 import os, runpy, signal
-from dbdyno.run.sliced_trial import SlicedTrial
+from dbdyno.run.alternating import SlicedTrial
 run_slice = SlicedTrial.run_slice
 
 def sabotage(self, number, **more):

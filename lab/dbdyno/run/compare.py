@@ -16,36 +16,32 @@ import contextlib
 import itertools
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from dbdyno.checks import Context, Moment
 from dbdyno.experiment.model import Experiment
-from dbdyno.experiment.promise import found_rates, rate_text
 from dbdyno.experiment.schedule import Trial, split_by_start
-from dbdyno.experiment.slices import load_s
 from dbdyno.finding import Finding
 from dbdyno.run import pilot, progress, warmup
 from dbdyno.run.affinity import require_cpus
 from dbdyno.run.alternating import complete_points, run_in_slices
 from dbdyno.run.ceiling import measure_ceilings
-from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped, hook_findings
+from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped
 from dbdyno.run.data_state import DataState
 from dbdyno.run.engine import Engine
 from dbdyno.run.failures import StartFailure
 from dbdyno.run.progress import Listener
 from dbdyno.run.repeating import Failures, may_repeat, plan_repeat, plan_repeats
-from dbdyno.run.starting import GroupServers, count_slots, make_slots, verify_settings
+from dbdyno.run.starting import GroupServers, count_slots, open_servers, verify_settings
 from dbdyno.run.stopping import Limits, Stopping
 from dbdyno.run.times import Estimate, StepTimes
 from dbdyno.servers.changes import has_left_changes
-from dbdyno.servers.server import Server
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.document import Why
-from dbdyno.store.endings import WARMUP, Ending, Resumption, add_ending, add_resumption
-from dbdyno.store.warmup_trial import WarmupTrial, derived_warmup_s, write_warmup_trials
-from dbdyno.store.workers import Step
+from dbdyno.store.endings import Ending, add_ending, record_resumption
+from dbdyno.store.warmup_trial import derived_warmup_s
 
 
 def compare(
@@ -67,12 +63,9 @@ def compare(
 
     times = StepTimes()
 
-    def seconds_of(trial: Trial) -> tuple[float, float]:
-        return load_s(experiment, trial.workload, trial.point.connections, estimate.warmup_s)
-
     def tell(value: progress.Progress) -> None:
         estimate.listen(value)
-        times.listen(value, seconds_of)
+        times.listen(value, estimate.load_s)
         listen(value)
 
     coordinator = Coordinator(experiment, run, engine or Engine(), tell, times)
@@ -153,8 +146,9 @@ class _Comparison:
                 if any(self._may_repeat or trial.workload == workload.title for trial in self._todo)
             ]
             data = DataState(experiment, workspace, coordinator.engine, coordinator.listen, self._times)
-            warmup_trials = self._plan_warmup_trials(titles)
-            pilots = self._plan_pilots(titles)
+            warmup_trials = warmup.missing_trials(experiment, self._run, titles) if self._todo else []
+            has_pilot = self._todo and pilot.has_pilot(experiment, self._run)
+            pilots = warmup.warmup_trials(experiment, titles) if has_pilot else []
             self._announce(titles, data.rows_missing(titles), len(warmup_trials), len(pilots))
             if self._todo:
                 data.require_space(titles, count_slots(experiment))
@@ -162,41 +156,20 @@ class _Comparison:
             is_remote = not all(variant.server.is_private for variant in experiment.variants)
             if self._todo or (is_remote and has_left_changes(workspace.run)):
                 verify_settings(coordinator, workspace)
-            slots = stack.enter_context(contextlib.closing(make_slots(experiment, workspace)))
-            opened: dict[tuple[str, ...], Server] = {}
-            by_name: dict[tuple[str, str], Server] = {}
-            for title, variant in itertools.product(titles, experiment.variants):
-                workload = experiment.workload_for(variant, title)
-                with self._times.step("loading"):
-                    snapshot = data.snapshot(workload, variant)
-                if snapshot is not None:
-                    stack.enter_context(contextlib.closing(snapshot))
-                key = data.server_key(workload, variant, snapshot)
-                if key not in opened:
-                    opened[key] = stack.enter_context(coordinator.closing(data.open(variant, snapshot)))
-                by_name[variant.name, title] = opened[key]
+            servers = stack.enter_context(open_servers(coordinator, data, workspace, titles))
             coordinator.listen(progress.Loaded())
             self.has_begun = True
-            self._record_resumption()
-            servers = GroupServers(coordinator, data, slots, by_name)
+            record_resumption(self._run, self._todo)
             with data.cleaning_up():
-                self._determine_workers(data, servers, pilots, warmup_trials)
-                self._determine_warmup(data, servers, warmup_trials)
-                self._run_all_groups(data, servers)
+                pilot.determine_workers(coordinator, servers, pilots, [*warmup_trials, *self._todo])
+                warmup.determine_warmup(coordinator, servers, warmup_trials, self._todo)
+                # A promise may have found its rates.
+                by_index = {trial.index: trial for trial in self._run.schedule()}
+                self._todo = [by_index[trial.index] for trial in self._todo]
+                self._run_all_groups(servers)
             with self._times.step("checking"):
                 measure_ceilings(self._run, experiment, coordinator.engine)
         return (self._stopping and self._stopping.why) or "blocks"
-
-    def _record_resumption(self) -> None:
-        """If other calls have measured trials of the run, store which blocks they left unfinished."""
-        todo = {trial.index for trial in self._todo}
-        measured = [trial for trial in self._run.trials() if trial.index not in todo]
-        if not measured or not todo:
-            return
-        open_blocks = {trial.block for trial in self._todo}
-        blocks = sorted(open_blocks.intersection(int(trial.meta["block"]) for trial in measured))
-        resumption = Resumption(unix_us=time.time_ns() // 1000, trials=len(measured), blocks=blocks)
-        add_resumption(self._run, resumption)
 
     def _announce(self, titles: Sequence[str], rows: int, warmup_trials: int, pilots: int) -> None:
         of_group = (one.rows for one in self._experiment.distinct_workloads() if one.title in titles)
@@ -216,119 +189,6 @@ class _Comparison:
             )
         )
 
-    def _plan_warmup_trials(self, titles: Sequence[str]) -> list[Trial]:
-        """The trials that determine the warm-up and the rates of a promise; none if an earlier attempt has
-        determined both, or has run trials.
-        """
-        experiment = self._experiment
-        has_rates = experiment.load.has_rates or not experiment.load.needs_probe
-        has_warmup = derived_warmup_s(self._run) is not None or not warmup.has_warmup_trials(experiment)
-        if (has_rates and has_warmup) or self._run.trials() or not self._todo:
-            return []
-        return warmup.warmup_trials(self._experiment, titles)
-
-    def _plan_pilots(self, titles: Sequence[str]) -> list[Trial]:
-        """A trial of each variant and workload for the pilot; none if the number of event loops is known."""
-        has_pilot = self._todo and pilot.has_pilot(self._experiment, self._run)
-        return warmup.warmup_trials(self._experiment, titles) if has_pilot else []
-
-    def _determine_workers(
-        self, data: DataState, servers: GroupServers, trials: list[Trial], later: list[Trial]
-    ) -> None:
-        """Run the pilots and store the number of event loops; `later` are the warm-up trials, which follow.
-
-        A pilot that fails runs once more. Raises Stopped, Problem.
-        """
-        coordinator = self._coordinator
-        steps: list[Step] = []
-        in_order = [servers.of(trial) for trial in [*trials, *later, *self._todo]]
-        for number, trial in enumerate(trials, start=1):
-            new = self._run_pilot(servers, trial, steps)
-            if new[-1]["usage"] is None:
-                new = self._run_pilot(servers, trial, steps)
-            steps += new
-            self._finish(data, servers.of(trial), in_order[number:], is_failed=new[-1]["usage"] is None)
-            coordinator.listen(progress.PilotEnded())
-        coordinator.keep_workers(steps)
-
-    def _run_pilot(self, servers: GroupServers, trial: Trial, earlier: Sequence[Step]) -> list[Step]:
-        """The steps of one pilot; `earlier` are those of other pilots."""
-        coordinator, server = self._coordinator, servers.of(trial)
-        coordinator.step(f"{trial.variant}: pilot for the number of event loops")
-        with coordinator.stopping_on_failure(server):
-            started = servers.start(trial)
-            with self._times.step("pilot"):
-                if isinstance(started, StartFailure):
-                    step = pilot.unrun_step(self._experiment, trial, earlier, started.reason)
-                    coordinator.step(f"{trial.variant}: {pilot.describe([step])}")
-                    return [step]
-                return coordinator.run_pilot(trial, started, earlier)
-
-    def _determine_warmup(self, data: DataState, servers: GroupServers, trials: list[Trial]) -> None:
-        """Run the warm-up trials and store the warm-up derived from them. One that fails runs once more.
-        Raises Stopped, Problem.
-        """
-        coordinator, experiment = self._coordinator, self._experiment
-        entries = []
-        in_order = [servers.of(trial) for trial in [*trials, *self._todo]]
-        for number, trial in enumerate(trials, start=1):
-            entry = self._run_warmup_trial(servers, trial, number)
-            if entry["failure"] is not None:
-                entry = self._run_warmup_trial(servers, trial, number)
-            entries.append(entry)
-            self._finish(data, servers.of(trial), in_order[number:], is_failed=entry["failure"] is not None)
-            coordinator.listen(progress.WarmupTrialEnded())
-        if entries and experiment.load.needs_probe:
-            self._use_rates(warmup.peaks(entries))
-        if entries and warmup.has_warmup_trials(experiment):
-            document = warmup.to_document(experiment, entries)
-            write_warmup_trials(self._run, document)
-            coordinator.listen(progress.WarmupChosen(document["warmup_s"]))
-            coordinator.keep(warmup.findings(experiment, document))
-            coordinator.step(warmup.describe(experiment, document, len(self._todo)))
-
-    def _run_warmup_trial(self, servers: GroupServers, trial: Trial, number: int) -> WarmupTrial:
-        """The entry of one warm-up trial in warmup_trials.json."""
-        coordinator, experiment, server = self._coordinator, self._experiment, servers.of(trial)
-        sought = ["warm-up"] if warmup.has_warmup_trials(experiment) else []
-        sought += ["rates"] if experiment.load.needs_probe else []
-        length_s = warmup.length_s(experiment)
-        coordinator.step(
-            f"{trial.variant}: {length_s:.0f} s of load to determine the {' and the '.join(sought)}"
-        )
-        with coordinator.stopping_on_failure(server):
-            started = servers.start(trial)
-            if isinstance(started, StartFailure):
-                return warmup.unrun_trial(experiment, trial, started.reason)
-            with self._times.step(WARMUP):
-                entry, hook_failures = warmup.run_warmup_trial(
-                    self._run, coordinator.engine, trial, started, number
-                )
-        coordinator.keep(hook_findings(trial, hook_failures))
-        return entry
-
-    def _finish(
-        self, data: DataState, server: Server, following: Sequence[Server], *, is_failed: bool
-    ) -> None:
-        """End a group; `following` are the servers of all later ones. The server of a failed group may be
-        unable to stop cleanly, which does not end the comparison.
-        """
-        with self._coordinator.tolerating_failed(server) if is_failed else contextlib.nullcontext():
-            data.finish_group(server, following)
-
-    def _use_rates(self, peaks: Mapping[str, float]) -> None:
-        """Store the rates of a promise, check them, and use them in all trials. Raises Stopped."""
-        rates = found_rates(min(peaks.values()))
-        self._run.set_rates(rates, peaks)
-        self._experiment.load.set_found_rates(tuple(rates))
-        by_index = {trial.index: trial for trial in self._run.schedule()}
-        self._todo = [by_index[trial.index] for trial in self._todo]
-        reached = ", ".join(f"{name} {rate_text(peak)}" for name, peak in peaks.items())
-        self._coordinator.require(Moment.DESIGN, Context(self._experiment))
-        self._coordinator.step(
-            f"rates: {rates[0]:g} to {rates[-1]:g} transactions/s (the closed loops had {reached})"
-        )
-
     def _plan_repeats(self) -> list[Trial]:
         """Add the trials of repeated blocks to the run and return them; the second call returns none."""
         with self._times.step("judging"):
@@ -338,47 +198,25 @@ class _Comparison:
         self._coordinator.listen(progress.Extended(plan.text, tuple(plan.trials)))
         return plan.trials
 
-    def _run_all_groups(self, data: DataState, servers: GroupServers) -> None:
+    def _run_all_groups(self, servers: GroupServers) -> None:
         """Run all groups, and those that are added. Raises CannotRunProblem if a variant cannot run its
         load.
         """
         waiting_groups = deque(self._split(self._todo))
-        run_next = self._run_groups_in_slices if self._in_slices else self._run_group
         while waiting_groups:
             trials = waiting_groups[0]
             try:
-                run_next(data, servers, waiting_groups)
+                self._run_groups(servers, waiting_groups)
             except StoreProblem as problem:
                 waiting_groups.appendleft(self._failures.repeats_after(problem, trials))
                 self._coordinator.listen(progress.ProblemOccurred(f"{problem.text}: trying once more"))
         self._failures.require_any_results()
 
-    def _run_group(self, data: DataState, servers: GroupServers, waiting_groups: deque[list[Trial]]) -> None:
-        """Run the first waiting group: its server, its trials, its checks.
+    def _run_groups(self, servers: GroupServers, waiting_groups: deque[list[Trial]]) -> None:
+        """Run the first waiting group, or those that run together: servers, trials, checks.
 
         After the last group of the plan (with `design.stop`, of a block) add the repeats.
         """
-        began = time.monotonic()
-        trials = waiting_groups.popleft()
-        first, server = trials[0], servers.of(trials[0])
-        self._coordinator.step(f"block {first.block + 1}, {first.variant}: {data.describe()}")
-        with self._coordinator.stopping_on_failure(server):
-            started = servers.start(first)
-            with self._times.step("connecting"):
-                if isinstance(started, StartFailure):
-                    reasons = self._coordinator.fail_trials(trials, server, started)
-                else:
-                    servers.check_workloads(trials, started)
-                    reasons = self._coordinator.run_trials(trials, server, started)
-            self._add_groups(trials, waiting_groups)
-        following = [servers.of(later[0]) for later in waiting_groups]
-        self._finish(data, server, following, is_failed=bool(reasons))
-        self._coordinator.listen(progress.GroupEnded(tuple(trials), time.monotonic() - began))
-
-    def _run_groups_in_slices(
-        self, data: DataState, servers: GroupServers, waiting_groups: deque[list[Trial]]
-    ) -> None:
-        """Like `_run_group`, for the groups of all variants, whose servers run together."""
         began = time.monotonic()
         trials = waiting_groups.popleft()
         groups = _split_by_group(trials)
@@ -386,20 +224,23 @@ class _Comparison:
         with contextlib.ExitStack() as stack:
             for group in groups:
                 first = group[0]
-                self._coordinator.step(f"block {first.block + 1}, {first.variant}: {data.describe()}")
-                stack.enter_context(self._coordinator.stopping_on_failure(servers.of(first)))
-                started[first.variant] = context = servers.start(first)
+                self._coordinator.step(f"block {first.block + 1}, {first.variant}: {servers.describe()}")
+                started[first.variant] = context = stack.enter_context(servers.started(first))
                 if not isinstance(context, StartFailure):
                     servers.check_workloads(group, context)
             with self._times.step("connecting"):
-                reasons = run_in_slices(self._coordinator, trials, started, servers.of)
+                if self._in_slices:
+                    reasons = run_in_slices(self._coordinator, trials, started, servers.of)
+                else:
+                    server, context = servers.of(first), started[first.variant]
+                    reasons = {first.variant: self._coordinator.run_group(trials, server, context)}
             self._add_groups(trials, waiting_groups)
-        following = [servers.of(trial) for later in waiting_groups for trial in later]
+        following = [servers.of(later[0]) for waiting in waiting_groups for later in _split_by_group(waiting)]
         for first, *_ in groups:
             server = servers.of(first)
-            # Every server of the next block follows at once, whatever its place in the order.
-            in_order = [*(later for later in following if later is server), *following]
-            self._finish(data, server, in_order, is_failed=bool(reasons[first.variant]))
+            # In slices every server of the next block follows at once, whatever its place in the order.
+            at_once = [later for later in following if later is server] if self._in_slices else []
+            servers.finish(server, [*at_once, *following], is_failed=bool(reasons[first.variant]))
         seconds = (time.monotonic() - began) / len(groups)
         for group in groups:
             self._coordinator.listen(progress.GroupEnded(tuple(group), seconds))

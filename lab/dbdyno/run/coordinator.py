@@ -17,7 +17,7 @@ from dbdyno.experiment.model import Experiment, Variant, Workload
 from dbdyno.experiment.schedule import Trial, trial_number
 from dbdyno.finding import Finding
 from dbdyno.problem import Problem
-from dbdyno.run import pilot, progress
+from dbdyno.run import progress
 from dbdyno.run.engine import Engine, Record, require_within_limits
 from dbdyno.run.failures import StartFailure, unreachable_reason
 from dbdyno.run.progress import Listener
@@ -25,7 +25,6 @@ from dbdyno.run.times import StepTimes
 from dbdyno.run.trial import run_trial, store_unrun_trial
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import Run
-from dbdyno.store.workers import Step, read_workers, write_workers
 
 _LOG = logging.getLogger(__name__)
 
@@ -175,6 +174,16 @@ class Coordinator:
 
     # --- trials
 
+    def run_group(
+        self, trials: Sequence[Trial], server: Server, started: Context | StartFailure
+    ) -> list[str]:
+        """Run the trials of one group, or store them as failed if its server did not get ready; see
+        `run_trials` and `fail_trials`.
+        """
+        if isinstance(started, StartFailure):
+            return self.fail_trials(trials, server, started)
+        return self.run_trials(trials, server, started)
+
     def run_trials(
         self, trials: Sequence[Trial], server: Server, context: Context, codes: Iterable[str] | None = None
     ) -> list[str]:
@@ -240,23 +249,6 @@ class Coordinator:
         outcome = run_trial(self.run, self.engine, trial, context)
         self.keep(hook_findings(trial, outcome.hook_failures))
         return str(outcome.stored.meta.get("reason", "")), outcome.events_per_s(), outcome.end
-
-    def run_pilot(self, trial: Trial, context: Context, earlier: Sequence[Step]) -> list[Step]:
-        """Run the pilot of one variant and workload on a ready server; `earlier` are the steps before."""
-        steps, hook_failures = pilot.run_pilot(self.run, self.engine, trial, context, earlier)
-        self.keep(hook_findings(trial, hook_failures, "pilot"))
-        self.step(f"{trial.variant}: {pilot.describe(steps)}")
-        return steps
-
-    def keep_workers(self, steps: Sequence[Step]) -> None:
-        """Store and announce the number of event loops, once per run; without steps, why it is 1."""
-        if steps:
-            document = pilot.to_document(self.experiment, steps)
-            write_workers(self.run, document)
-            self.keep(pilot.findings(document))
-            self.step(f"{pilot.format_workers(document['workers'])} of the load generator in all trials")
-        elif self.experiment.client.workers == "auto" and read_workers(self.run) is None:
-            write_workers(self.run, pilot.without_pilot(self.experiment))
 
     def conclude(self, stops: Sequence[Finding]) -> Conclusion:
         """The conclusion of the experiment, from the stored trials."""

@@ -124,7 +124,7 @@ class Place:
                 owners = (*self.owners, new) if is_new else self.owners
                 return Place((*self.workloads, workload), owners), []
             case Emptied():
-                dropped = [one for one in self.workloads if not isinstance(one, OltpWorkload)]
+                dropped: list[Workload] = [o for o in self.workloads if not isinstance(o, OltpWorkload)]
                 return Place((), tuple(pair for pair in self.owners if pair[1] not in dropped)), dropped
             case Left(server):
                 is_shared = len({id(holder) for holder, _ in self.owners}) > 1

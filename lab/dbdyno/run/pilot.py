@@ -21,12 +21,25 @@ from dbdyno.experiment.model import Experiment, OltpWorkload, Workload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.experiment.slices import only_reads
 from dbdyno.finding import Finding
+from dbdyno.run import progress
+from dbdyno.run.coordinator import Coordinator, hook_findings
 from dbdyno.run.engine import Engine, Record
+from dbdyno.run.failures import StartFailure
 from dbdyno.run.plan import US, trial_plan
 from dbdyno.run.session import TrialSession
+from dbdyno.run.starting import GroupServers
 from dbdyno.store import Run
 from dbdyno.store.warmup_trial import hook_writer, warmup_trial_writer
-from dbdyno.store.workers import FOLDER, Step, Usage, Workers, chosen_workers, discard_steps
+from dbdyno.store.workers import (
+    FOLDER,
+    Step,
+    Usage,
+    Workers,
+    chosen_workers,
+    discard_steps,
+    read_workers,
+    write_workers,
+)
 
 SCHEMA = 1
 # An event loop that uses more of a CPU than this may limit the throughput.
@@ -115,6 +128,55 @@ def reason_against(experiment: Experiment, largest: int) -> str:
     if not experiment.design.renews_data and not repeatable:
         return "a pilot would change the data of the first trial"
     return ""
+
+
+def determine_workers(
+    coordinator: Coordinator, servers: GroupServers, trials: Sequence[Trial], later: Sequence[Trial]
+) -> None:
+    """Run the pilots `trials` of a comparison, and store the number of event loops; `later` are the trials
+    that follow.
+
+    A pilot that fails runs once more. Raises Stopped, Problem.
+    """
+    steps: list[Step] = []
+
+    def attempt(trial: Trial, _number: int) -> list[Step]:
+        coordinator.step(f"{trial.variant}: pilot for the number of event loops")
+        with servers.started(trial) as started, coordinator.times.step("pilot"):
+            if not isinstance(started, StartFailure):
+                return measure(coordinator, trial, started, steps)
+            step = unrun_step(coordinator.experiment, trial, steps, started.reason)
+            coordinator.step(f"{trial.variant}: {describe([step])}")
+            return [step]
+
+    def is_failed(new: list[Step]) -> bool:
+        return new[-1]["usage"] is None
+
+    for new in servers.run_first(trials, later, attempt, is_failed, progress.PilotEnded()):
+        steps += new
+    keep_workers(coordinator, steps)
+
+
+def measure(coordinator: Coordinator, trial: Trial, context: Context, earlier: Sequence[Step]) -> list[Step]:
+    """The steps of one variant and workload on the server of `context`; `earlier` are the steps before.
+    Raises StoreProblem.
+    """
+    steps, hook_failures = run_pilot(coordinator.run, coordinator.engine, trial, context, earlier)
+    coordinator.keep(hook_findings(trial, hook_failures, FOLDER))
+    coordinator.step(f"{trial.variant}: {describe(steps)}")
+    return steps
+
+
+def keep_workers(coordinator: Coordinator, steps: Sequence[Step]) -> None:
+    """Store and announce the number of event loops, once per run; without steps, why it is 1."""
+    experiment, run = coordinator.experiment, coordinator.run
+    if steps:
+        document = to_document(experiment, steps)
+        write_workers(run, document)
+        coordinator.keep(findings(document))
+        coordinator.step(f"{format_workers(document['workers'])} of the load generator in all trials")
+    elif experiment.client.workers == "auto" and read_workers(run) is None:
+        write_workers(run, without_pilot(experiment))
 
 
 def has_pilot(experiment: Experiment, run: Run | None = None) -> bool:

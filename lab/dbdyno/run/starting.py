@@ -1,12 +1,15 @@
-"""The servers of a comparison: verifies their settings before anything is loaded, and starts each for its
-groups with its data, in its slot.
+"""The servers of a comparison: verifies their settings before anything is loaded, opens them with their data,
+and starts each for its groups in its slot.
 """
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import replace
+from typing import TypeVar
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
@@ -23,6 +26,8 @@ from dbdyno.servers.server import Description, MachineProblem, Server, ServerPro
 from dbdyno.servers.snapshots.slots import Slots
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import StoreProblem
+
+Result = TypeVar("Result")
 
 
 def verify_settings(coordinator: Coordinator, workspace: Workspace) -> None:
@@ -79,6 +84,31 @@ def count_slots(experiment: Experiment) -> int:
     return len(experiment.variants) * copies
 
 
+@contextmanager
+def open_servers(
+    coordinator: Coordinator, data: DataState, workspace: Workspace, titles: Sequence[str]
+) -> Iterator[GroupServers]:
+    """The servers of all variants for the workloads with these titles, whose data are loaded. They are closed
+    at the end of the context. Raises Problem.
+    """
+    experiment = coordinator.experiment
+    with ExitStack() as stack:
+        slots = stack.enter_context(closing(make_slots(experiment, workspace)))
+        opened: dict[tuple[str, ...], Server] = {}
+        by_name: dict[tuple[str, str], Server] = {}
+        for title, variant in itertools.product(titles, experiment.variants):
+            workload = experiment.workload_for(variant, title)
+            with coordinator.times.step("loading"):
+                snapshot = data.snapshot(workload, variant)
+            if snapshot is not None:
+                stack.enter_context(closing(snapshot))
+            key = data.server_key(workload, variant, snapshot)
+            if key not in opened:
+                opened[key] = stack.enter_context(coordinator.closing(data.open(variant, snapshot)))
+            by_name[variant.name, title] = opened[key]
+        yield GroupServers(coordinator, data, slots, by_name)
+
+
 class GroupServers:
     """The servers of a comparison. Each variant has one server object per data set; groups start it."""
 
@@ -98,6 +128,10 @@ class GroupServers:
     def of(self, trial: Trial) -> Server:
         """The server of a trial."""
         return self._servers[trial.variant, trial.workload]
+
+    def describe(self) -> str:
+        """What `start` does, as a short text."""
+        return self._data.describe()
 
     def start(self, trial: Trial) -> Context | StartFailure:
         """Start the server of a trial's group, with its data, in its slot, and check it.
@@ -120,6 +154,41 @@ class GroupServers:
             with self._coordinator.tolerating_failed(server):
                 server.stop(clean=False)
             return failure
+
+    @contextmanager
+    def started(self, trial: Trial) -> Iterator[Context | StartFailure]:
+        """Like `start`, and stop the server if the context raises an exception."""
+        with self._coordinator.stopping_on_failure(self.of(trial)):
+            yield self.start(trial)
+
+    def finish(self, server: Server, following: Sequence[Server], *, is_failed: bool) -> None:
+        """End a group; `following` are the servers of all later ones. The server of a failed group may be
+        unable to stop cleanly, which does not end the comparison.
+        """
+        with self._coordinator.tolerating_failed(server) if is_failed else nullcontext():
+            self._data.finish_group(server, following)
+
+    def run_first(
+        self,
+        trials: Sequence[Trial],
+        later: Sequence[Trial],
+        attempt: Callable[[Trial, int], Result],
+        is_failed: Callable[[Result], bool],
+        ended: progress.Progress,
+    ) -> Iterator[Result]:
+        """Run trials before the first block, each its own group; `later` are the trials after them.
+
+        Yields the result of `attempt` for each trial and its number, the second result if the first attempt
+        failed. When the caller goes on, the group ends, and `ended` is announced.
+        """
+        in_order = [self.of(trial) for trial in (*trials, *later)]
+        for number, trial in enumerate(trials, start=1):
+            result = attempt(trial, number)
+            if is_failed(result):
+                result = attempt(trial, number)
+            yield result
+            self.finish(self.of(trial), in_order[number:], is_failed=is_failed(result))
+            self._coordinator.listen(ended)
 
     def check_workloads(self, trials: Sequence[Trial], context: Context) -> None:
         """Check a group's workloads that the server has not yet had, other than that of `context`, which was

@@ -18,13 +18,13 @@ from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, Sq
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
+from dbdyno.run import pilot
 from dbdyno.run.ceiling import measure_ceilings
 from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped
 from dbdyno.run.description import describe
 from dbdyno.run.engine import Engine
 from dbdyno.run.loading import cleanup, must_load, prepare, require_empty
 from dbdyno.run.marked_tables import LOADING, drop_instruction
-from dbdyno.run.pilot import has_pilot
 from dbdyno.run.progress import Listener
 from dbdyno.run.warmup import warmup_trials
 from dbdyno.servers.server import Server
@@ -97,10 +97,10 @@ class _Sweep:
 
     def _determine_workers(self) -> None:
         steps: list[Step] = []
-        if has_pilot(self._experiment):
+        if pilot.has_pilot(self._experiment):
             (trial,) = warmup_trials(self._experiment, [self._workload.title])
-            steps = self._coordinator.run_pilot(trial, self._context, ())
-        self._coordinator.keep_workers(steps)
+            steps = pilot.measure(self._coordinator, trial, self._context, ())
+        pilot.keep_workers(self._coordinator, steps)
 
     @contextmanager
     def _data(self, *, keep_data: bool) -> Iterator[None]:

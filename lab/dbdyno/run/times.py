@@ -135,6 +135,10 @@ class Estimate:
             for one, count in alike.items()
         )
 
+    def load_s(self, trial: Trial) -> tuple[float, float]:
+        """Planned seconds of the warm-up and the measurement of a trial."""
+        return load_s(self._experiment, trial.workload, trial.point.connections, self.warmup_s)
+
     @property
     def warmup_s(self) -> float:
         """Planned seconds of the warm-up of one trial."""

@@ -91,11 +91,10 @@ class RecordedTrial(TrialSession):
         if self.problem is not None or self.result is None:
             return
         self.failure = describe_failure(self.result, self.server) or describe_idle(self.result)
-        self.hooks.finish()
-        if self.failure:
-            return
         try:
-            self.sampler.read_after()
+            self.hooks.finish()
+            if not self.failure:
+                self.sampler.read_after()
         except ServerProblem as problem:
             self.fail(problem)
 

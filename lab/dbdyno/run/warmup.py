@@ -14,22 +14,33 @@ would leave its rows and a warm cache to the first block.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from dbdyno.checks import Context
+from dbdyno.checks import Context, Moment
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Experiment, Point
-from dbdyno.experiment.promise import SHARES
+from dbdyno.experiment.promise import SHARES, found_rates, rate_text
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
+from dbdyno.run import progress
+from dbdyno.run.coordinator import Coordinator, hook_findings
 from dbdyno.run.engine import Engine, Record
+from dbdyno.run.failures import StartFailure
 from dbdyno.run.plan import US, trial_plan
 from dbdyno.run.session import TrialSession
+from dbdyno.run.starting import GroupServers
 from dbdyno.stats.steady import MEAN_S, settle
 from dbdyno.store import Run
-from dbdyno.store.warmup_trial import WarmupTrial, WarmupTrials, warmup_trial_writer
+from dbdyno.store.endings import WARMUP
+from dbdyno.store.warmup_trial import (
+    WarmupTrial,
+    WarmupTrials,
+    derived_warmup_s,
+    warmup_trial_writer,
+    write_warmup_trials,
+)
 from dbdyno.store.workers import chosen_workers
 
 SCHEMA = 1
@@ -80,6 +91,69 @@ def warmup_trials(experiment: Experiment, titles: Iterable[str]) -> list[Trial]:
         Trial(number - len(settings), 0, number - len(settings), variant, workload, highest, slot)
         for number, (workload, variant, slot) in enumerate(settings)
     ]
+
+
+def missing_trials(experiment: Experiment, run: Run, titles: Sequence[str]) -> list[Trial]:
+    """The trials that determine the warm-up and the rates of a promise; none if an earlier attempt has
+    determined both, or has run trials.
+    """
+    has_rates = experiment.load.has_rates or not experiment.load.needs_probe
+    has_warmup = derived_warmup_s(run) is not None or not has_warmup_trials(experiment)
+    return [] if (has_rates and has_warmup) or run.trials() else warmup_trials(experiment, titles)
+
+
+def determine_warmup(
+    coordinator: Coordinator, servers: GroupServers, trials: Sequence[Trial], later: Sequence[Trial]
+) -> None:
+    """Run the warm-up trials `trials`, and store the warm-up and the rates derived from them; `later` are the
+    trials that follow. One that fails runs once more. Raises Stopped, Problem.
+    """
+    experiment = coordinator.experiment
+
+    def attempt(trial: Trial, number: int) -> WarmupTrial:
+        return _attempt(coordinator, servers, trial, number)
+
+    def is_failed(entry: WarmupTrial) -> bool:
+        return entry["failure"] is not None
+
+    entries = list(servers.run_first(trials, later, attempt, is_failed, progress.WarmupTrialEnded()))
+    if entries and experiment.load.needs_probe:
+        _use_rates(coordinator, peaks(entries))
+    if entries and has_warmup_trials(experiment):
+        document = to_document(experiment, entries)
+        write_warmup_trials(coordinator.run, document)
+        coordinator.listen(progress.WarmupChosen(document["warmup_s"]))
+        coordinator.keep(findings(experiment, document))
+        coordinator.step(describe(experiment, document, len(later)))
+
+
+def _attempt(coordinator: Coordinator, servers: GroupServers, trial: Trial, number: int) -> WarmupTrial:
+    """The entry of one warm-up trial in warmup_trials.json."""
+    experiment = coordinator.experiment
+    sought = ["warm-up"] if has_warmup_trials(experiment) else []
+    sought += ["rates"] if experiment.load.needs_probe else []
+    coordinator.step(
+        f"{trial.variant}: {length_s(experiment):.0f} s of load to determine the {' and the '.join(sought)}"
+    )
+    with servers.started(trial) as started:
+        if isinstance(started, StartFailure):
+            return unrun_trial(experiment, trial, started.reason)
+        with coordinator.times.step(WARMUP):
+            entry, hook_failures = run_warmup_trial(
+                coordinator.run, coordinator.engine, trial, started, number
+            )
+    coordinator.keep(hook_findings(trial, hook_failures))
+    return entry
+
+
+def _use_rates(coordinator: Coordinator, peaks: Mapping[str, float]) -> None:
+    """Store the rates of a promise, check them, and use them in all trials. Raises Stopped."""
+    rates = found_rates(min(peaks.values()))
+    coordinator.run.set_rates(rates, peaks)
+    coordinator.experiment.load.set_found_rates(tuple(rates))
+    reached = ", ".join(f"{name} {rate_text(peak)}" for name, peak in peaks.items())
+    coordinator.require(Moment.DESIGN, Context(coordinator.experiment))
+    coordinator.step(f"rates: {rates[0]:g} to {rates[-1]:g} transactions/s (the closed loops had {reached})")
 
 
 def run_warmup_trial(

@@ -6,12 +6,14 @@ and which blocks were measured partly before and partly after the run was resume
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from dbdyno.experiment.schedule import Trial
 from dbdyno.store.document import Document, DocumentPart, Why
 from dbdyno.store.run import Run
 from dbdyno.text import compose, join
@@ -97,6 +99,18 @@ def add_resumption(run: Run, resumption: Resumption) -> None:
     """Store that a call resumes the run. Raises StoreProblem."""
     file = _read(run)
     EndingsFile(calls=file.calls, resumed=[*file.resumed, resumption]).write(run.path / FILE)
+
+
+def record_resumption(run: Run, todo: Iterable[Trial]) -> None:
+    """If other calls have measured trials of the run, store which blocks they left unfinished; `todo` are the
+    trials of this call. Raises StoreProblem.
+    """
+    open_blocks = {trial.index: trial.block for trial in todo}
+    measured = [trial for trial in run.trials() if trial.index not in open_blocks]
+    if measured and open_blocks:
+        blocks = set(open_blocks.values()).intersection(int(trial.meta["block"]) for trial in measured)
+        now_us = time.time_ns() // 1000
+        add_resumption(run, Resumption(unix_us=now_us, trials=len(measured), blocks=sorted(blocks)))
 
 
 @dataclass(frozen=True)
