@@ -239,8 +239,8 @@ class _Comparison:
         for first, *_ in groups:
             server = servers.of(first)
             # In slices every server of the next block follows at once, whatever its place in the order.
-            at_once = [later for later in following if later is server] if self._in_slices else []
-            servers.finish(server, [*at_once, *following], is_failed=bool(reasons[first.variant]))
+            next_block = [later for later in following if later is server] if self._in_slices else []
+            servers.finish(server, [*next_block, *following], is_failed=bool(reasons[first.variant]))
         seconds = (time.monotonic() - began) / len(groups)
         for group in groups:
             self._coordinator.listen(progress.GroupEnded(tuple(group), seconds))
