@@ -111,6 +111,22 @@ def test_blocks_and_groups_come_in_order_each_with_restored_data(
     assert not fakes.running
 
 
+def test_the_servers_of_a_block_run_together_in_slices(
+    fakes: FakeServers, basedir: Path, tmp_path: Path
+) -> None:
+    fakes.in_slices = True
+    given = experiment(basedir, connections=(1,), pairing="slices")
+    run, listening = created(given, tmp_path), Listening()
+    conclusion = compare(given, run, listening)
+    assert (conclusion.stops, conclusion.done, conclusion.failed) == ((), 4, 0)
+    calls = [entry.split()[1] for entry in after_test_starts(fakes.journal) if "occupy" not in entry]
+    block = ["restore", "start", "restore", "start", "stop", "stop"]
+    assert calls == [*block, *block, "close", "close"]
+    assert [trial.meta["slices"]["warmup"] for trial in run.trials()] == [0] * 4
+    assert all("slices" in trial.server and trial.server["round_trips"] == [] for trial in run.trials())
+    assert not fakes.running
+
+
 def test_the_client_ceiling_is_measured_once(fakes: FakeServers, basedir: Path, tmp_path: Path) -> None:
     """Without a server the engine does more than with servers that answer after 200 us."""
     assert fakes.variables
