@@ -33,6 +33,7 @@ _LOAD_WORD = re.compile(
     rf"(?:(?<![^\W\d_])(?=[\x00-\x7f])|(?=[^\x00-\x7f]))(?:{_LOAD_WORDS})(?![a-zA-Z])", re.IGNORECASE
 )
 _DIGIT = re.compile(r"\d")
+_LETTER = re.compile(r"[^\W\d_]")
 _SIZE = re.compile(r"\d[KMGT](?![a-zA-Z])")
 _WORDS = re.compile(r"[^\W\d_]++")
 # What tools and shells print, and lines of files.
@@ -121,7 +122,8 @@ class Headings:
                 level = len(match[1])
                 levels = {one: text for one, text in levels.items() if one < level}
             text = line.strip(_STRIPPED)
-            if index in occupied or len(text) < 2 or _OUTPUT.search(line):
+            if index in occupied or len(text) < 2 or not _LETTER.search(text) or _OUTPUT.search(line):
+                # Most lines of results have only numbers.
                 continue
             if _DIGIT.search(text):
                 text = _without_load(_REPETITION.sub("", text))

@@ -36,6 +36,7 @@ _NUMBER = re.compile(r"[-+]?[\d.,]{1,40}+(?:m?s|%)?")
 _CAPTION_LINES = 6
 # How many of a table's first lines may be its heading.
 _HEADINGS_MAX = 4
+_ROWS_NOTE = compose("only the first {limit:,} rows of the table are read", limit=ROWS_MAX)
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,7 @@ def _rows(document: Document, start: int) -> tuple[list[_Row], int]:
         if len(cells) != len(first):
             break
         if len(rows) >= ROWS_MAX:
-            note = compose("only the first {limit:,} rows of the table are read", limit=ROWS_MAX)
-            document.left_out.add("rows", document.numbers[index], note)
+            document.left_out.add("rows", document.numbers[index], _ROWS_NOTE)
         else:
             rows.append(_Row(index, cells))
         last = index
@@ -161,8 +161,7 @@ def _csv_rows(document: Document, start: int, separator: str) -> tuple[list[_Row
         if rows and len(cells) != len(rows[0].cells):
             break
         if len(rows) > ROWS_MAX:
-            note = compose("only the first {limit:,} rows of the table are read", limit=ROWS_MAX)
-            document.left_out.add("rows", document.numbers[index], note)
+            document.left_out.add("rows", document.numbers[index], _ROWS_NOTE)
             break
         rows.append(_Row(index, cells))
     return rows, rows[-1].index
