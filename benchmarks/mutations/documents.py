@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from dbdyno.problem import Problem
-from dbdyno.reading.checks.registry import examine
+from dbdyno.reading.checks import examine
 from dbdyno.reading.document import parse
 from dbdyno.reading.equivalent import equivalent
 from dbdyno.reading.reading import read

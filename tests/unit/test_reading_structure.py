@@ -6,7 +6,7 @@ import pytest
 from tests.unit.reading import codes_of, reading_of, summary
 
 from dbdyno.reading import headings
-from dbdyno.reading.checks.registry import examine
+from dbdyno.reading.checks import examine
 
 
 def names(text: str, name: str = "document.txt") -> list[tuple[str, str, int]]:
