@@ -8,9 +8,9 @@ from pathlib import Path
 from dbdyno.problem import Problem
 from dbdyno.reading.checks import examine
 from dbdyno.reading.document import parse
-from dbdyno.reading.equivalent import equivalent
 from dbdyno.reading.reading import read
 from dbdyno.reading.record import record
+from dbdyno.reading.translation import equivalent
 
 from .mutate import mutate_text
 from .trial import Tally

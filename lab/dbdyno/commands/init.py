@@ -23,9 +23,8 @@ from dbdyno.experiment.reading import read
 from dbdyno.problem import Problem
 from dbdyno.reading.call import find_calls
 from dbdyno.reading.document import load
-from dbdyno.reading.equivalent import equivalent
 from dbdyno.reading.reading import read as read_document
-from dbdyno.reading.translation import Translation, is_command, translate_document, translate_text
+from dbdyno.reading.translation import Translation, equivalent, is_command, translate_document, translate_text
 from dbdyno.redaction import redact
 from dbdyno.store import files
 from dbdyno.store.listing import find_run

@@ -17,14 +17,13 @@ from dbdyno.commands.text_table import Column, fit, heading, line
 from dbdyno.languages import ENGLISH, Translator, translator
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.reading.checks import examine, examine_comparison
-from dbdyno.reading.combination import combine
 from dbdyno.reading.document import Document, load, parse, read_bytes
-from dbdyno.reading.equivalent import equivalent
 from dbdyno.reading.limits import LISTED_MAX
-from dbdyno.reading.reading import Reading
+from dbdyno.reading.reading import Reading, combine
 from dbdyno.reading.reading import read as read_document
 from dbdyno.reading.record import ReadDocument, ReadDoubt, ReadFigure, ReadOmission, ReadVariant, record
 from dbdyno.reading.result import FIGURE_TEXTS
+from dbdyno.reading.translation import equivalent
 from dbdyno.report import formatting
 from dbdyno.store.imported import Imported
 from dbdyno.text import compose, join, join_some

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from dbdyno.finding import Finding, Level
 from dbdyno.reading.attribution import Series
-from dbdyno.reading.called import Called, group_calls
+from dbdyno.reading.call import Called, group_calls
 from dbdyno.reading.judgement import Contrast, verdict
 from dbdyno.reading.limits import sentence
 from dbdyno.reading.reading import Reading
