@@ -23,7 +23,7 @@ from dbdyno.reading.reading import Reading, combine
 from dbdyno.reading.reading import read as read_document
 from dbdyno.reading.record import ReadDocument, ReadDoubt, ReadFigure, ReadOmission, ReadVariant, record
 from dbdyno.reading.result import FIGURE_TEXTS
-from dbdyno.reading.translation import equivalent
+from dbdyno.reading.translation import translate_reading
 from dbdyno.report import formatting
 from dbdyno.store.imported import Imported
 from dbdyno.text import compose, join, join_some
@@ -230,4 +230,4 @@ def _escape(text: str) -> str:
 def _write_experiment(readings: Sequence[Reading], file: Path) -> None:
     """Write the experiment of the first document that calls a benchmark. Raises Problem."""
     of = next((one for one in readings if one.calls), readings[0])
-    write_translation(file, equivalent(of), "dbdyno read")
+    write_translation(file, translate_reading(of), "dbdyno read")

@@ -1,4 +1,6 @@
-"""The calls of benchmark programs in a document."""
+"""The calls of benchmark programs in a document; and in groups: which program runs which test, at which loads,
+how long, how often.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +28,8 @@ _SEPARATORS = ("&&", "||", "|", "do", "then", "else", "{", "(")
 _SHELL = frozenset(("bash", "sh", "ssh", "xargs", "eval"))
 # What options of sysbench for a server begin with.
 _DRIVER_OPTIONS = ("--mysql-", "--pgsql-")
+# Options of the number of connections.
+CONNECTIONS = ("threads", "num-threads", "client", "concurrency")
 _PHASES = ("prepare", "run", "cleanup", "prewarm", "warmup")
 # Options of pgbench and mysqlslap that have a value in the next word, with their long names.
 _SHORT = {
@@ -111,7 +115,7 @@ class Call:
     @property
     def connections(self) -> int | None:
         """The number of connections that the call asks for."""
-        return self.number("threads", "num-threads", "client", "concurrency")
+        return self.number(*CONNECTIONS)
 
 
 def whole_number(text: str) -> int | None:
@@ -237,14 +241,12 @@ def _options(words: tuple[str, ...], tool: str) -> tuple[dict[str, str], list[st
 
 # Options of the length of a run in seconds.
 _SECONDS = ("time", "max-time")
-# Options of the number of connections.
-_CONNECTIONS = ("threads", "num-threads", "client", "concurrency")
 # Options of pgbench that choose a test of its own.
 _TESTS = ("select-only", "skip-some-updates")
 
 
 @dataclass
-class Called:
+class CallGroup:
     """Calls of one program with one test and one phase."""
 
     tool: str
@@ -267,7 +269,7 @@ class Called:
         several = [int(one) for one in numbers if len(one) <= 6 and one.isascii() and one.isdigit()]
         for one in several if len(several) > 1 else [] if connections is None else [connections]:
             _append(self.connections, one)
-        if not several and connections is None and any(name in call.options for name in _CONNECTIONS):
+        if not several and connections is None and any(name in call.options for name in CONNECTIONS):
             self.has_unknown = True
         if (seconds := call.number(*_SECONDS)) is not None:
             _append(self.seconds, seconds)
@@ -298,13 +300,13 @@ class Called:
         return join(", ", parts)
 
 
-def group_calls(calls: Iterable[Call]) -> list[Called]:
+def group_calls(calls: Iterable[Call]) -> list[CallGroup]:
     """The calls in groups, in the order of the document."""
-    groups: dict[tuple[str, str, str], Called] = {}
+    groups: dict[tuple[str, str, str], CallGroup] = {}
     for call in calls:
         test = call.test or next((name for name in _TESTS if name in call.options), "")
         key = call.tool, call.phase, test
-        groups.setdefault(key, Called(*key)).add(call)
+        groups.setdefault(key, CallGroup(*key)).add(call)
     return list(groups.values())
 
 

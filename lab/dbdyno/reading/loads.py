@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dbdyno.reading.call import Call
+from dbdyno.reading.call import CONNECTIONS, Call
 from dbdyno.reading.document import Document
 from dbdyno.reading.limits import LOADS_MAX
 from dbdyno.reading.patterns import linear, whole
@@ -26,7 +26,6 @@ _LIST = linear(
 )
 _DIGITS = re.compile(r"\d++")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
-_OPTIONS = ("threads", "num-threads", "client", "concurrency")
 # Numbers in a list of threads that are none: years, sizes.
 _MAX = 100_000
 
@@ -49,7 +48,7 @@ def _planned(
     """The planned numbers of connections, each with the index of its line."""
     for call in calls:
         if call.phase == "run" and not call.is_alternative:
-            named = (call.options[name] for name in _OPTIONS if name in call.options)
+            named = (call.options[name] for name in CONNECTIONS if name in call.options)
             yield from ((number, call.first) for number in _numbers(next(named, "")))
     for index, text in document.lines():
         if index in occupied or not _WORD.search(text):

@@ -328,7 +328,7 @@ _PGBENCH_NUMBERS = ("client", "time")
 _PGBENCH_READ = ("select-only", "skip-some-updates", "builtin", "file", "no-vacuum", "progress", "jobs")
 
 
-def equivalent(reading: Reading) -> Translation:
+def translate_reading(reading: Reading) -> Translation:
     """The experiment, and what a user must know about it. Raises Problem if the document calls nothing that
     dbdyno can measure.
     """
