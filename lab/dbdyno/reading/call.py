@@ -1,5 +1,5 @@
-"""The calls of benchmark programs in a document; and in groups: which program runs which test, at which loads,
-how long, how often.
+"""The calls of benchmark programs in a document, each and in groups: which program runs which test, at which
+loads, how long, how often.
 """
 
 from __future__ import annotations
