@@ -23,9 +23,14 @@ from dbdyno.experiment.reading import read
 from dbdyno.problem import Problem
 from dbdyno.reading.call import find_calls
 from dbdyno.reading.document import load
-from dbdyno.reading.equivalent import equivalent
 from dbdyno.reading.reading import read as read_document
-from dbdyno.reading.translation import Translation, is_command, translate_document, translate_text
+from dbdyno.reading.translation import (
+    Translation,
+    is_command,
+    translate_document,
+    translate_reading,
+    translate_text,
+)
 from dbdyno.redaction import redact
 from dbdyno.store import files
 from dbdyno.store.listing import find_run
@@ -96,7 +101,7 @@ def _of_file(path: Path, file: Path) -> str:
     document = load(path)
     if any(call.tool == "sysbench" for call in find_calls(document)):
         return _translated(translate_document(document, path.parent))
-    return _translated(equivalent(read_document(document)))
+    return _translated(translate_reading(read_document(document)))
 
 
 def write_translation(file: Path, translation: Translation, command: str) -> None:
