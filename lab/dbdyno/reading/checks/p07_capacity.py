@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from dbdyno.checks.capacities import Capacity, Demand, server_capacities
+from dbdyno.checks.limits import Capacity, Demand, server_capacities
 from dbdyno.finding import Finding
 from dbdyno.problem import Problem
 from dbdyno.reading.call import Call
