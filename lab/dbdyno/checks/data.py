@@ -1,4 +1,4 @@
-"""Checks of the data: the tables (P02), and their size beside that of the cache (P14)."""
+"""Checks of the data: the tables (P02), and their size compared with that of the cache (P14)."""
 
 from __future__ import annotations
 
