@@ -13,8 +13,8 @@ from tests.end_to_end import hostile_postgresql, hostile_server
 from tests.end_to_end.hostile_postgresql import HostilePostgreSQL, described, done, message
 from tests.end_to_end.hostile_server import OK, Misdeed, Peer, definition, header
 
-from dbdyno.checks import tables, tables_postgresql
-from dbdyno.checks.p22_thread_pool import _account, _has_privilege
+from dbdyno.checks import tables
+from dbdyno.checks.connections import _account, _has_privilege
 from dbdyno.checks.plans import read_plan
 from dbdyno.problem import Problem
 from dbdyno.run.loading import list_tables
@@ -168,7 +168,7 @@ def refused_or_done(ask: Callable[[], object]) -> str:
 def questions(server: RemoteServer) -> dict[str, Callable[[], object]]:
     """What dbdyno asks a server that it does not start."""
     is_postgresql = server.address().protocol == "postgresql"
-    reader = tables_postgresql if is_postgresql else tables
+    reader = tables.READERS[server.address().protocol]
     admin: AdminConnection = server._admin
     of_protocol = VARIABLES[server.address().protocol]
     shape = tables.Shape(columns=[], indexes={})

@@ -17,7 +17,7 @@ from tests.unit.judged_run import Judged
 from tests.unit.pages import table_rows
 from tests.unit.stored_run import Making
 
-from dbdyno.checks import Context, Moment, p15_design
+from dbdyno.checks.design import support_of_verdict
 from dbdyno.commands import comparison_output
 from dbdyno.commands.progress_output import block_text
 from dbdyno.decide.capacity import Capacities
@@ -269,7 +269,7 @@ def test_a_percentile_of_few_transactions_is_a_warning() -> None:
     experiment = read()
 
     def warnings() -> list[str]:
-        found = p15_design.find(Moment.DESIGN, Context(experiment))
+        found = support_of_verdict(experiment)
         return [one.text + str(one.fix) for one in found if "p99" in one.text]
 
     assert warnings() == []

@@ -12,8 +12,7 @@ from benchmarks.truth.metrics import METRICS, with_figures, with_metrics
 from benchmarks.truth.simulation import World, experiment, simulate
 from tests.unit.test_judge_golden import recorded
 
-from dbdyno.checks import Context, Moment
-from dbdyno.checks.p15_design import find
+from dbdyno.checks.design import support_of_verdict
 from dbdyno.decide.comparison import Comparison
 from dbdyno.decide.decision import compare_all, compare_further
 from dbdyno.decide.second_lines import second_lines
@@ -171,7 +170,7 @@ def test_a_server_without_visible_processes_has_no_cpu_time() -> None:
     for metrics, level in ((METRICS, "warn"), (("cpu_per_transaction",), "stop")):
         design = of.design.model_copy(update={"metrics": metrics})
         given = of.model_copy(update={"variants": variants, "design": design})
-        (finding,) = [one for one in find(Moment.DESIGN, Context(given)) if "cpu_per" in one.text]
+        (finding,) = [one for one in support_of_verdict(given) if "cpu_per" in one.text]
         assert (finding.level, finding.subject) == (level, "b")
 
 
@@ -211,12 +210,10 @@ def test_a_percentile_of_few_transactions_is_a_note_that_says_what_would_suffice
 
 def test_blocks_that_are_too_few_for_the_further_metrics_are_a_note() -> None:
     of = with_metrics(experiment(blocks=6))
-    (finding,) = [one for one in find(Moment.DESIGN, Context(of)) if "further" in one.text]
+    (finding,) = [one for one in support_of_verdict(of) if "further" in one.text]
     assert finding.evidence["blocks_needed"] == 7
     assert further(of, trials_of(of))["latency_p99_us"].verdict is Verdict.TOO_FEW_BLOCKS
-    assert not [
-        one for one in find(Moment.DESIGN, Context(with_metrics(experiment()))) if "further" in one.text
-    ]
+    assert not [one for one in support_of_verdict(with_metrics(experiment())) if "further" in one.text]
 
 
 def test_identical_variants_are_the_noise_floor_of_every_metric() -> None:

@@ -15,8 +15,7 @@ from tests.unit.stored_run import Arms, Making, make, verdict_of
 
 from dbdyno.experiment.schedule import Trial
 from dbdyno.explain.costs import SAMPLED_NAMES, costs, transactions_between
-from dbdyno.explain.formatting import amount, three_digits
-from dbdyno.explain.measures import counter
+from dbdyno.explain.measures import amount, counter, three_digits
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.servers.usage import Usage, host

@@ -23,9 +23,8 @@ from dbdyno.run.planning import find_earlier, plan, read_earlier
 from dbdyno.run.progress import Progress, TrialBegan, TrialEnded
 from dbdyno.run.step_times import StepTimes
 from dbdyno.servers.machine import this_machine
-from dbdyno.stats.precision import factors, scatter
+from dbdyno.stats.precision import Components, factors, scatter
 from dbdyno.stats.signed_rank import cut_off
-from dbdyno.stats.trial_length import Components
 from dbdyno.store import Run, files
 from dbdyno.store.endings import Ending, add_ending, read_endings, time_shares
 from dbdyno.verdict import judge

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dbdyno.checks.samples import parameter_values
+from dbdyno.checks.statements import parameter_values
 from dbdyno.experiment import bundled, column_generators, generators
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import SqlWorkload

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from dbdyno.checks.topology import is_this_machine
+from dbdyno.checks.host import is_this_machine
 from dbdyno.commands.option_document import as_toml, is_script, numbers, with_option_name, workload_table
 from dbdyno.experiment import bundled, overrides
 from dbdyno.experiment.abort import parse_abort_if

@@ -27,10 +27,9 @@ from statistics import fmean, geometric_mean, median
 from dbdyno.decide.comparison import change
 from dbdyno.experiment.model import Experiment
 from dbdyno.explain.costs import Cost, log_ratio
-from dbdyno.explain.formatting import amount, sentence
-from dbdyno.explain.measures import Measure
+from dbdyno.explain.measures import Measure, amount, sentence
 from dbdyno.stats.family import costs_levels, is_within
-from dbdyno.stats.max_t import family_p_values
+from dbdyno.stats.joint import family_p_values
 from dbdyno.stats.paired import Ratios, effect
 from dbdyno.stats.verdict_rule import BLOCKS_MIN
 from dbdyno.store.document import PointDict

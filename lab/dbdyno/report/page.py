@@ -16,7 +16,7 @@ from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Design, Experiment, Variant
 from dbdyno.experiment.slices import describe_slices
-from dbdyno.explain.formatting import PER
+from dbdyno.explain.measures import PER
 from dbdyno.finding import FreeForm
 from dbdyno.languages import ENGLISH, Translator, translator
 from dbdyno.report import formatting

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from dbdyno.checks.p02_data import shapes
+from dbdyno.checks.tables import shapes
 from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload, Variant, Workload
 from dbdyno.experiment.server import Location, may_be_one_database
 from dbdyno.problem import ExitCode, Problem

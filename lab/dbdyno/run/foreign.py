@@ -25,7 +25,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from dbdyno.checks.topology import is_local
+from dbdyno.checks.host import is_local
 from dbdyno.experiment.cpus import format_cpus
 from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.server_record import ForeignProcess, ForeignRecord

@@ -8,8 +8,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from dbdyno.checks.p02_data import shapes
-from dbdyno.checks.samples import open_load_connection
+from dbdyno.checks.tables import shapes
 from dbdyno.experiment.created import changes_place
 from dbdyno.experiment.model import (
     Experiment,
@@ -31,6 +30,7 @@ from dbdyno.run.trial import unreachable_reason
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.answers import shorten_statement
 from dbdyno.servers.admin.connection import answers_within, require_answers
+from dbdyno.servers.load_connection import open_load_connection
 from dbdyno.servers.server import Server, ServerProblem
 
 # The options that define the data of a workload, and the statements of a variant that change them.

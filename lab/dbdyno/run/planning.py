@@ -26,9 +26,8 @@ from dbdyno.run.loading import data_key
 from dbdyno.run.pilot import has_pilot
 from dbdyno.run.warmup import has_trials, has_warmup_trials, length_s, warmup_trials
 from dbdyno.servers.machine import this_machine
-from dbdyno.stats.precision import factors, scatter
+from dbdyno.stats.precision import Components, components, factors, scatter
 from dbdyno.stats.signed_rank import cut_off
-from dbdyno.stats.trial_length import Components, components
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.endings import MEASURING, WARMUP, Shares
 from dbdyno.store.measured import MeasuredFile

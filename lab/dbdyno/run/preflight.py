@@ -91,7 +91,7 @@ def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Lis
         for title, variant in itertools.product(titles, experiment.variants):
             workload = experiment.workload_for(variant, title)
             with_data = has_snapshot(loaded, variant)
-            codes = [check.code for check in checks.ALL if with_data or check.code not in checks.NEED_DATA]
+            codes = checks.codes_of(Moment.READY, needs_data=None if with_data else False)
             snapshot = data.snapshot(workload, variant)
             with contextlib.closing(snapshot) if snapshot else contextlib.nullcontext():
                 action = "restoring the data, starting" if variant.server.is_private else "connecting to"

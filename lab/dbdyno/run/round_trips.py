@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import quantiles
 
-from dbdyno.checks.samples import open_load_connection
 from dbdyno.server_record import RoundTripsRecord
+from dbdyno.servers.load_connection import open_load_connection
 from dbdyno.servers.server import Server, ServerProblem
 
 # Statements of one measurement, and its maximum seconds, which end it on a slow network.

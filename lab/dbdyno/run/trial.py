@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.binary import EngineProblem
-from dbdyno.checks.samples import open_load_session
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.experiment.slices import slice_s
@@ -24,6 +23,7 @@ from dbdyno.run.round_trips import measure_round_trips
 from dbdyno.run.sampling import Counters, Edges
 from dbdyno.server_record import ServerRecord
 from dbdyno.servers.admin.connection import answers_within
+from dbdyno.servers.load_connection import open_load_session
 from dbdyno.servers.server import Address, Description, MachineProblem, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.trial import FailedBy, TrialWriter

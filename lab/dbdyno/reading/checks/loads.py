@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from dbdyno.checks.capacities import Capacity, Demand, server_capacities
+from dbdyno.checks.limits import Capacity, Demand, server_capacities
 from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.experiment.reading import from_document
 from dbdyno.problem import Problem

@@ -1,26 +1,48 @@
-"""P15: the design must support a verdict."""
+"""Checks of the experiment's design: whether it supports a verdict (P15), its loads (P16), the duration of
+its trials (P18), and passwords in its file (P20).
+"""
 
 from __future__ import annotations
 
 import math
+import os
+import re
+import stat
 from collections.abc import Iterator
 
-from dbdyno.checks.check import Check, Context, Moment
+from dbdyno.checks.host import is_local
+from dbdyno.checks.register import Context, Moment, check
 from dbdyno.decide.decision import verdict_test
 from dbdyno.decide.second_lines import BEYOND_MIN
+from dbdyno.experiment.cpus import parse_cpus
 from dbdyno.experiment.differences import is_identical, list_differences
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.family import allows_false_discoveries, error_shares, family_size
 from dbdyno.experiment.metrics import CPU
-from dbdyno.experiment.model import Experiment, Variant
-from dbdyno.experiment.slices import load_s
+from dbdyno.experiment.model import Experiment, Variant, Workload
+from dbdyno.experiment.quantities import number
+from dbdyno.experiment.slices import load_s, only_reads
 from dbdyno.experiment.stop import Stop
 from dbdyno.finding import Finding
+from dbdyno.servers.server import Description
 from dbdyno.stats.paired import ALPHA
 from dbdyno.text import compose, compose_count, join, mark
 
+# Variables that give the time from one such work to the next, of which one may exceed a trial.
+_PERIODS = ("checkpoint_timeout", "autovacuum_naptime")
 
-def find(moment: Moment, context: Context) -> Iterator[Finding]:
+# A password in an argument of a command or in its environment, but not the name of a variable that has it.
+_PASSWORD = re.compile(r"(?:--password|MYSQL_PWD|PGPASSWORD)[= ](?![$\s])\S", re.IGNORECASE)
+
+
+@check(
+    "P15",
+    "The design supports a verdict",
+    Moment.DESIGN,
+    of_comparison=True,
+    caveat=mark("the design is weak"),
+)
+def support_of_verdict(experiment: Experiment) -> Iterator[Finding]:
     """Finds too few blocks, points in a fixed order, and variants with several differences or none.
 
     Catches designs in which drift, cache state or chance look like an effect of the variant. Published
@@ -38,8 +60,6 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     it is a stop if it is the metric of the verdict. Each of these is a warning. Identical variants are a
     note: an A/A test, which measures the noise floor.
     """
-    assert moment is Moment.DESIGN, "P15 is registered for DESIGN only"
-    experiment = context.experiment
     yield from _block_findings(experiment)
     if experiment.design.order == "given" and len(experiment.load.points()) > 1:
         yield _warn(
@@ -309,10 +329,171 @@ def _warn(text: str, fix: str, subject: str = "", **evidence: object) -> Finding
     return Finding(code="P15", level="warn", text=text, evidence=evidence, subject=subject, fix=fix)
 
 
-CHECK = Check(
-    "P15",
-    "The design supports a verdict",
-    frozenset({Moment.DESIGN}),
-    find,
-    caveat=mark("the design is weak"),
+@check("P16", "The loads lie on both sides of the number of CPUs", Moment.DESIGN)
+def range_of_loads(experiment: Experiment) -> Iterator[Finding]:
+    """Finds sweeps over connections that never leave one region of load.
+
+    Catches a conclusion about scaling from overloaded servers only. A published benchmark had 10 to 40
+    connections on a server with one CPU, so all its points were in overload.
+
+    Rule: several loads in a closed loop must include one with at most as many connections as the server has
+    CPUs, and one with more than twice as many; otherwise a note names the missing region. The CPUs are known
+    of servers on this machine.
+    """
+    load = experiment.load
+    connections = sorted({point.connections for point in load.points()})
+    counts = {_usable_cpus(variant) for variant in experiment.variants if is_local(variant)}
+    if load.is_open or len(connections) < 2 or not counts:
+        return
+    evidence = {"connections": connections, "cpus": sorted(counts)}
+    if connections[0] > max(counts):
+        yield Finding(
+            "P16",
+            "note",
+            compose(
+                "the lowest load has {connections} connections, more than the {cpus} CPUs of the server: no "
+                "load shows it without a queue",
+                connections=connections[0],
+                cpus=max(counts),
+            ),
+            evidence,
+            fix=compose("Add a load of {cpus} connections or fewer", cpus=max(counts)),
+        )
+    if connections[-1] <= 2 * min(counts):
+        yield Finding(
+            "P16",
+            "note",
+            compose(
+                "the highest load has {connections} connections, at most twice the {cpus} CPUs of the "
+                "server: no load shows it overloaded",
+                connections=connections[-1],
+                cpus=min(counts),
+            ),
+            evidence,
+            fix=compose("Add a load of more than {connections} connections", connections=2 * min(counts)),
+        )
+
+
+def _usable_cpus(variant: Variant) -> int:
+    """The number of CPUs that a server on this machine may use."""
+    declared = variant.server.cpus
+    return len(parse_cpus(declared)) if declared else os.cpu_count() or 1
+
+
+@check(
+    "P18",
+    "Trials are longer than the server's periods",
+    Moment.READY,
+    in_sweep=(Moment.READY,),
+    at_first_start=True,
 )
+def duration_of_trials(context: Context, description: Description, workload: Workload) -> Iterator[Finding]:
+    """Finds trials that are shorter than the periods of a server's background work.
+
+    Catches a throughput of a server that postpones work until after the trial.
+
+    Rule: if the workload may change rows, a trial with its warm-up must be longer than PostgreSQL's
+    `checkpoint_timeout` and `autovacuum_naptime`; otherwise a note says that the trials do not contain this
+    work. MySQL and MariaDB have no such periods: they write checkpoints as the redo log fills, which D07
+    compares at the end of the trials.
+    """
+    if only_reads(workload):
+        return
+    trial_s = context.load.duration_s + context.load.warmup_allowance_s()
+    periods = {
+        name: float(value) / 1000.0
+        for name in _PERIODS
+        if (value := number(description.variables.get(name, ""))) is not None
+    }
+    longer = {name: period_s for name, period_s in periods.items() if trial_s < period_s}
+    if not longer:
+        return
+    yield Finding(
+        "P18",
+        "note",
+        compose(
+            "a trial of {workload} takes {trial}, less than {listed}: most trials contain no checkpoint or "
+            "vacuum that time triggers, and their costs are not in the result",
+            workload=workload.title,
+            trial=format_duration(trial_s),
+            listed=join(
+                ", ",
+                (
+                    compose("{name} ({period})", name=name, period=format_duration(period_s))
+                    for name, period_s in longer.items()
+                ),
+            ),
+        ),
+        {"trial_s": trial_s, "periods_s": longer},
+        context.subject,
+        fix=compose("Set a longer duration in [load] if the result must hold for hours of load"),
+    )
+
+
+@check(
+    "P20",
+    "Passwords are not readable by others",
+    Moment.DESIGN,
+    in_sweep=(Moment.DESIGN,),
+    caveat="",
+)
+def readable_passwords(experiment: Experiment) -> Iterator[Finding]:
+    """Finds passwords that other users can read.
+
+    Catches a password that a published benchmark shows in its commands, and a file with a password that
+    every user of the machine can read.
+
+    Rule: a `password_file` must not be readable by the group or by others, and no command, argument or hook
+    of the experiment may contain a password, because the experiment is stored with every run and other users
+    can read the arguments of processes. Otherwise the finding is a warning, which does not quote the
+    password. A URL with a password is an error of the experiment file.
+    """
+    for variant in experiment.variants:
+        file = variant.server.password_file
+        if file is None:
+            continue
+        try:
+            mode = stat.S_IMODE(file.stat().st_mode)
+        except OSError:
+            # The start of the server reports a file that is missing.
+            continue
+        if mode & (stat.S_IRGRP | stat.S_IROTH):
+            yield Finding(
+                "P20",
+                "warn",
+                compose(
+                    "other users of this machine can read the password file {file} (mode {mode})",
+                    file=repr(str(file)),
+                    mode=f"{mode:04o}",
+                ),
+                {"file": str(file), "mode": f"{mode:04o}"},
+                variant.name,
+                fix=compose("Run chmod 600 {file}", file=str(file)),
+            )
+    for key, text in _texts("", experiment.model_dump(mode="json")):
+        if _PASSWORD.search(text):
+            yield Finding(
+                "P20",
+                "warn",
+                compose(
+                    "{key} contains a password, which is stored with every run and visible to other users of "
+                    "this machine",
+                    key=key,
+                ),
+                {"key": key},
+                fix=compose("Put it into a file that only you can read, or into an environment variable"),
+            )
+
+
+def _texts(key: str, value: object) -> Iterator[tuple[str, str]]:
+    """The keys and texts of a document; the words of a list of texts as one text."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _texts(f"{key}.{name}" if key else str(name), inner)
+    elif isinstance(value, list) and not all(isinstance(one, str) for one in value):
+        for number, inner in enumerate(value, start=1):
+            yield from _texts(f"{key}[{number}]", inner)
+    elif isinstance(value, list):
+        yield key, " ".join(value)
+    elif isinstance(value, str):
+        yield key, value

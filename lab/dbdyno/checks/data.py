@@ -1,27 +1,18 @@
-"""P02: tables and rows must match their specification, before the load and after it."""
+"""Checks of the data: the tables (P02), and their size compared with that of the cache (P14)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 
-from dbdyno.checks import tables_postgresql
-from dbdyno.checks.check import Check, Context, Moment
-from dbdyno.checks.tables import (
-    Extent,
-    Query,
-    Shape,
-    extent_differences,
-    names_of_tables,
-    read_extent,
-    read_shapes,
-    shape_differences,
-)
-from dbdyno.experiment.model import OltpWorkload, SqlWorkload
+from dbdyno.checks.register import Context, Moment, check
+from dbdyno.checks.tables import Extent, extent_differences, read_extent, shape_differences, shapes
+from dbdyno.experiment.model import OltpWorkload, SqlWorkload, Workload
+from dbdyno.experiment.quantities import number
 from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Tables, describe
 from dbdyno.servers.admin import answers
-from dbdyno.servers.server import Address, Server, StatementRefused
+from dbdyno.servers.server import Address, Description, Server
 from dbdyno.text import compose, join, join_some, mark
 
 # Maximum share of rows and ids that the trials of a group may change; otherwise late trials use other data
@@ -31,8 +22,23 @@ DRIFT_SHARE = 0.01
 # Maximum number of tables named in a message.
 _NAMED_MAX = 5
 
+# Range of the ratio of data to cache in which a small difference in caching causes a large difference in
+# reads.
+BORDERLINE = (0.8, 1.25)
+MIB, GIB = 1024.0**2, 1024.0**3
 
-def find(moment: Moment, context: Context) -> Iterator[Finding]:
+
+@check(
+    "P02",
+    "Data match their specification",
+    Moment.READY,
+    Moment.AFTER_GROUP,
+    in_sweep=(Moment.READY, Moment.AFTER_GROUP),
+    needs_data=True,
+    admits_tables=True,
+    caveat=mark("the tables differ from the declaration"),
+)
+def specified_tables(moment: Moment, context: Context, server: Server) -> Iterator[Finding]:
     """Finds missing tables, wrong columns, indexes or storage engines, and unexpected rows and ids.
 
     Catches a load that uses other rows than those that were loaded. A published benchmark loaded 100,000 rows
@@ -47,13 +53,11 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     a bundled OLTP workload, a note lists what a variant's `data.after` changed in columns, indexes and
     storage engine.
     """
-    if context.server is None:
-        return
     tolerance = DRIFT_SHARE if moment is Moment.AFTER_GROUP else 0.0
     workloads = context.workloads
     # Workloads that only insert or only delete change the number of rows, so it cannot be checked afterwards.
     checked = [workload for workload in workloads if moment is Moment.READY or not workload.changes_row_count]
-    protocol = context.server.address().protocol
+    protocol = server.address().protocol
     oltp = (workload for workload in checked if isinstance(workload, OltpWorkload))
     # Tables that several workloads use are checked once.
     distinct = {
@@ -63,74 +67,21 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     }
     changed_by = context.variant.data.after if context.variant is not None else ()
     for tables in distinct:
-        yield from find_differences(
-            context.server, tables, tolerance, context.subject, changed_by_variant=bool(changed_by)
+        yield from _find_differences(
+            server, tables, tolerance, context.subject, changed_by_variant=bool(changed_by)
         )
     for workload in checked:
         if isinstance(workload, SqlWorkload):
-            yield from find_sql_differences(context.server, workload, context.subject)
+            yield from _find_sql_differences(server, workload, context.subject)
 
 
-class _Readers(NamedTuple):
-    read_shapes: Callable[[Query, str, Iterable[str]], dict[str, Shape]]
-    read_extent: Callable[[Query, str, str, Shape], Extent]
-
-
-# Functions that read the tables, by protocol.
-_READERS: Mapping[str, _Readers] = {
-    "mysql": _Readers(read_shapes, read_extent),
-    "postgresql": _Readers(tables_postgresql.read_shapes, tables_postgresql.read_extent),
-}
-
-
-def shapes(server: Server, names: Iterable[str]) -> dict[str, Shape]:
-    """The shapes of the named tables, as far as they exist in the load's database."""
-    address, names = server.address(), list(names)
-    try:
-        stored = _stored_names(server, names)
-        shapes_by_name = _READERS[address.protocol].read_shapes(server.query, address.database, stored)
-        return {stored[name]: shape for name, shape in shapes_by_name.items()}
-    except StatementRefused:
-        if server.private:
-            raise
-        return {name: Shape(is_known=False) for name in names if _can_read(server, name)}
-
-
-def _stored_names(server: Server, names: Sequence[str]) -> dict[str, str]:
-    """For the name of each table in the server's catalogue: its name in `names`."""
-    address = server.address()
-    if address.protocol != "mysql" or server.variables().get("lower_case_table_names", "0") == "0":
-        return {name: name for name in names}
-    # The server takes Item for item.
-    by_lower_case = {name.lower(): name for name in names}
-    return {
-        name: by_lower_case[name.lower()]
-        for name in names_of_tables(server.query, address.database)
-        if name.lower() in by_lower_case
-    }
-
-
-def _can_read(server: Server, name: str) -> bool:
-    """Whether a server without a catalogue has a table."""
-    try:
-        server.query(f"SELECT COUNT(*) FROM {name} WHERE 1 = 0")
-    except StatementRefused:
-        return False
-    return True
-
-
-def find_differences(
-    server: Server,
-    tables: Tables,
-    tolerance: float,
-    subject: str = "",
-    *,
-    changed_by_variant: bool = False,
+def _find_differences(
+    server: Server, tables: Tables, tolerance: float, subject: str, *, changed_by_variant: bool
 ) -> Iterator[Finding]:
     """Findings if the tables in the load's database differ from `tables`. The number of rows and the ids may
     differ by `tolerance`, a share. With `changed_by_variant`, other differences are intended.
     """
-    query, database = server.query, server.address().database
+    database = server.address().database
     existing = shapes(server, tables.names)
     if missing := [name for name in tables.names if name not in existing]:
         yield _missing_finding(missing, tables, database, subject)
@@ -149,7 +100,7 @@ def find_differences(
             database=database,
             details=details,
         )
-        yield _finding("note", text, {"tables": differences}, subject, "")
+        yield _tables_finding("note", text, {"tables": differences}, subject, "")
     elif differences:
         yield _differences_finding(
             compose("do not have the specified columns, indexes or storage engine"),
@@ -161,13 +112,12 @@ def find_differences(
         return
     if not tables.rows:
         return  # The workload itself fills the tables, one row per event.
-    read = _READERS[server.address().protocol].read_extent
-    extents = {name: read(query, database, name, shape) for name, shape in existing.items()}
+    extents = {name: read_extent(server, name, shape) for name, shape in existing.items()}
     yield from _check_rows(extents, tables, tolerance, database, subject)
 
 
 def _missing_finding(missing: list[str], tables: Tables, database: str, subject: str) -> Finding:
-    return _finding(
+    return _tables_finding(
         "stop",
         compose(
             "{number} of {number_2} tables are missing in {database}: {shorten}",
@@ -188,17 +138,17 @@ def _unknown_finding(database: str, subject: str) -> Finding:
         "that dbdyno can read",
         database=database,
     )
-    return _finding("note", text, {}, subject, "")
+    return _tables_finding("note", text, {}, subject, "")
 
 
-def find_sql_differences(server: Server, workload: SqlWorkload, subject: str = "") -> Iterator[Finding]:
+def _find_sql_differences(server: Server, workload: SqlWorkload, subject: str) -> Iterator[Finding]:
     """Findings if the tables differ from those that the user's statements and generators create."""
     address = server.address()
     names = workload.created_tables(address.protocol)
     existing = shapes(server, names)
     missing = [name for name in names if name not in existing]
     if missing:
-        yield _finding(
+        yield _tables_finding(
             "stop",
             compose(
                 "{number} of {number_2} tables of {title} are missing in {database}: {shorten}",
@@ -250,7 +200,7 @@ def _check_rows(
         ]
         if moved:
             first = extents[moved[0]].auto_increment
-            yield _finding(
+            yield _tables_finding(
                 "warn",
                 compose(
                     "AUTO_INCREMENT of {shorten} in {database} is not {rows:,} ({moved}: {first}): rows were "
@@ -278,7 +228,7 @@ def _differences_finding(
         if len(differences) > len(named)
         else ""
     )
-    return _finding(
+    return _tables_finding(
         "stop",
         compose(
             "{number} of the tables in {database} {what}: {details}{more}",
@@ -294,14 +244,79 @@ def _differences_finding(
     )
 
 
-def _finding(level: Level, text: str, evidence: dict[str, object], subject: str, fix: str) -> Finding:
+def _tables_finding(level: Level, text: str, evidence: dict[str, object], subject: str, fix: str) -> Finding:
     return Finding("P02", level, text, evidence, subject, fix=fix)
 
 
-CHECK = Check(
-    "P02",
-    "Data match their specification",
-    frozenset({Moment.READY, Moment.AFTER_GROUP}),
-    find,
-    caveat=mark("the tables differ from the declaration"),
+@check(
+    "P14",
+    "Data are clearly smaller or larger than the cache",
+    Moment.READY,
+    caveat=mark("the data are about as large as the cache"),
 )
+def size_of_data_and_cache(
+    context: Context, description: Description, workload: Workload
+) -> Iterator[Finding]:
+    """Finds data whose size is close to that of the cache.
+
+    Catches results that depend on which pages happen to be cached. A published benchmark had 40 GB of data
+    for a buffer pool of 40 GB.
+
+    Rule: the ratio of data and indexes to the cache must be below 0.8 or above 1.25; otherwise the
+    finding is a warning. A note says whether the data fit. PostgreSQL also uses the OS page cache, so its
+    finding is always a note.
+    """
+    data_bytes, cache_bytes = description.data_bytes or 0, _cache_bytes(description)
+    if not data_bytes or not cache_bytes:
+        return
+    ratio = data_bytes / cache_bytes
+    is_borderline = BORDERLINE[0] <= ratio <= BORDERLINE[1]
+    is_postgresql = description.product == "postgresql"
+    label = "borderline" if is_borderline else "in memory" if ratio < 1 else "more than the cache holds"
+    values = {
+        "workload": workload.title,
+        "size": _size_text(data_bytes),
+        "cache": "shared_buffers" if is_postgresql else compose("the buffer pool"),
+        "cache_size": _size_text(cache_bytes),
+    }
+    if is_borderline:
+        text = compose(
+            "data and indexes of {workload} ({size}) are about as large as {cache} ({cache_size})", **values
+        )
+    elif ratio < 1:
+        text = compose("data and indexes of {workload} ({size}) fit in {cache} ({cache_size})", **values)
+    else:
+        text = compose(
+            "data and indexes of {workload} ({size}) do not fit in {cache} ({cache_size})", **values
+        )
+    if is_postgresql:
+        text += compose(". PostgreSQL also uses the OS page cache")
+    is_warning = is_borderline and not is_postgresql
+    if is_warning:
+        text += compose(". A small difference in caching then causes a large difference in reads")
+    yield Finding(
+        code="P14",
+        level="warn" if is_warning else "note",
+        text=text,
+        evidence={
+            "data_bytes": data_bytes,
+            "cache_bytes": cache_bytes,
+            "ratio": round(ratio, 3),
+            "label": label,
+        },
+        subject=context.subject,
+        fix=compose("Choose a buffer pool well above or below the size of the data") if is_warning else "",
+    )
+
+
+def _size_text(size_bytes: int) -> str:
+    return (
+        compose("{size_bytes:,.2f} GiB", size_bytes=size_bytes / GIB)
+        if size_bytes >= GIB
+        else compose("{size_bytes:.1f} MiB", size_bytes=size_bytes / MIB)
+    )
+
+
+def _cache_bytes(description: Description) -> int:
+    name = "shared_buffers" if description.product == "postgresql" else "innodb_buffer_pool_size"
+    return int(number(description.variables.get(name, "")) or Decimal(0))

@@ -1,13 +1,16 @@
-"""P03: all trials of a variant must run on the same server."""
+"""Checks of the servers themselves: which one answers (P03), how it was built (P23), and what it reports
+(P26).
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from dbdyno.checks.check import Check, Context, Moment
+from dbdyno.checks.register import Context, Moment, check
 from dbdyno.finding import Finding, FreeForm
 from dbdyno.servers.server import Description
 from dbdyno.servers.sources.release import has_version
@@ -58,8 +61,35 @@ STARTED_SLACK_S = 3
 # Facts that identify one start of a server.
 START_FACTS = ("pid", "start_unix_us")
 
+# Options of a C compiler that change the speed of a program.
+_SPEED_OPTION = re.compile(
+    r"-(?:O\S*|m(?:arch|tune)=\S+|flto\S*|f(?:no-)?omit-frame-pointer|fprofile-use\S*)"
+)
+# Options of PostgreSQL's configure that do.
+_SLOW_CONFIGURE = ("--enable-cassert", "--enable-coverage", "--enable-profiling", "--disable-spinlocks")
 
-def find(moment: Moment, context: Context) -> Iterator[Finding]:
+# Name of a fact in `Description.unreported` -> the fact, and what it is for.
+_UNREPORTED: Mapping[str, tuple[str, str]] = {
+    "settings": (
+        compose("its settings"),
+        compose("P04 and P07 do not see them, and the results have none"),
+    ),
+    "counters": (compose("its counters"), compose("a change has no reasons from them")),
+    "size": (compose("the size of the data"), compose("P14 does not compare it with the cache")),
+    "units": (compose("units of settings"), compose("sizes are compared as text")),
+    "host": (compose("facts about its machine"), compose("the results have none")),
+}
+
+
+@check(
+    "P03",
+    "Each variant keeps its server",
+    Moment.READY,
+    Moment.AFTER_GROUP,
+    in_sweep=(Moment.AFTER_GROUP,),
+    caveat=mark("the server's identity is in doubt"),
+)
+def server_identity(moment: Moment, context: Context, description: Description) -> Iterator[Finding]:
     """Finds trials that ran on another server than the variant's first one, or on a restarted one.
 
     Catches results that are attributed to the wrong server. A published benchmark created its
@@ -81,9 +111,6 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     variants may use the same process, no two URLs (except for their options) may lead to the same server,
     and variants that declare the same software must have the same version. Otherwise the finding is a stop.
     """
-    description = context.description
-    if description is None:
-        return
     keys: tuple[str, ...]
     if moment is Moment.AFTER_GROUP:
         if context.server is not None:
@@ -128,7 +155,7 @@ def _slot_findings(context: Context, description: Description) -> Iterator[Findi
                 for key, values in wrong.items()
             ),
         )
-        yield _stop(
+        yield _identity_stop(
             compose("another server answers than the one dbdyno started: {details}", details=details),
             compose("Find the process that listens on that port or socket, stop it, and run again"),
             wrong,
@@ -144,7 +171,7 @@ def _is_same_path(answer: Any, expected: Any) -> bool:
 def _change_findings(
     before: Description, now: Description, keys: tuple[str, ...], since: str, subject: str
 ) -> Iterator[Finding]:
-    old, new = _facts(before), _facts(now)
+    old, new = _identity_facts(before), _identity_facts(now)
     # Only facts that dbdyno's account on the server could read both times are compared.
     known = [
         key for key in ("product", "version", *keys) if old.get(key) is not None and new.get(key) is not None
@@ -155,7 +182,7 @@ def _change_findings(
             ", ",
             (compose("{key} was {old} and is {new}", key=key, old=old[key], new=new[key]) for key in changed),
         )
-        yield _stop(
+        yield _identity_stop(
             compose(
                 "the server changed {since}: {details}. The results of two servers were mixed",
                 since=since,
@@ -181,9 +208,9 @@ def _may_restart(context: Context) -> bool:
 
 
 def _peer_findings(context: Context, name: str, mine: Description, peer: Description) -> Iterator[Finding]:
-    facts, other = _facts(mine), _facts(peer)
+    facts, other = _identity_facts(mine), _identity_facts(peer)
     if all(facts.get(key) is not None and facts.get(key) == other.get(key) for key in START_FACTS):
-        yield _stop(
+        yield _identity_stop(
             compose(
                 "the same server process answers for {subject} and {name} (pid {pid}): one server was "
                 "measured twice",
@@ -196,7 +223,7 @@ def _peer_findings(context: Context, name: str, mine: Description, peer: Descrip
             context.subject,
         )
     if _is_same_server(facts, other):
-        yield _stop(
+        yield _identity_stop(
             compose(
                 "{subject} ({url}) and {name} ({url_2}) lead to the same server ({identity_text}): one "
                 "server was measured twice",
@@ -211,7 +238,7 @@ def _peer_findings(context: Context, name: str, mine: Description, peer: Descrip
             context.subject,
         )
     if facts["version"] != other["version"] and _is_same_software(context, name):
-        yield _stop(
+        yield _identity_stop(
             compose(
                 "{subject} runs version {version} and {name} runs {version_2}, but the experiment "
                 "declares the same software for both",
@@ -231,7 +258,7 @@ def _version_findings(context: Context, description: Description) -> Iterator[Fi
     declared = context.variant.server.version if context.variant is not None else None
     if declared is None or has_version(description.version, declared):
         return
-    yield _stop(
+    yield _identity_stop(
         compose(
             "the server is {product} {version}, and the experiment declares version {declared}",
             product=description.product,
@@ -274,7 +301,7 @@ def _identity_text(facts: FreeForm) -> str:
     return join(", ", (f"{key} {facts[key]}" for key in PERMANENT_FACTS if key in facts))
 
 
-def _facts(description: Description) -> FreeForm:
+def _identity_facts(description: Description) -> FreeForm:
     facts = {**description.identity, "product": description.product, "version": description.version}
     if proxy := description.identity.get("proxy"):
         facts["proxy"] = f"{proxy['program']} {proxy['version']}"
@@ -299,14 +326,97 @@ def _is_same_software(context: Context, name: str) -> bool:
     )
 
 
-def _stop(text: str, fix: str, evidence: FreeForm, subject: str) -> Finding:
+def _identity_stop(text: str, fix: str, evidence: FreeForm, subject: str) -> Finding:
     return Finding("P03", "stop", text, evidence, subject, fix=fix)
 
 
-CHECK = Check(
-    "P03",
-    "Each variant keeps its server",
-    frozenset({Moment.READY, Moment.AFTER_GROUP}),
-    find,
-    caveat=mark("the server's identity is in doubt"),
+@check(
+    "P23",
+    "Servers are built in the same way",
+    Moment.READY,
+    at_first_start=True,
+    caveat=mark("the servers were built differently"),
 )
+def builds(context: Context, description: Description) -> Iterator[Finding]:
+    """Finds servers of one product that were built with other compilers, options or libraries.
+
+    Catches a build that is taken for a version: "18 is faster than 14" may only say that one was compiled
+    with -O2 and the other with -Os.
+
+    Rule: the compiler, those of its options that change speed, and the libraries that the server names must
+    be the same as those of the variants of this product that started before; otherwise the finding is a
+    warning. A server that does not say how it was built is not compared.
+    """
+    mine = _speed_facts(description)
+    for name, peer in context.peers.items():
+        if name == context.subject or peer.product != description.product:
+            continue
+        other = _speed_facts(peer)
+        different = [key for key in mine if key in other and mine[key] != other[key]]
+        if not different:
+            continue
+        details = join(
+            "; ",
+            (
+                compose(
+                    "{key} is {mine} and {other}",
+                    key=key.replace("_", " "),
+                    mine=repr(mine[key]),
+                    other=repr(other[key]),
+                )
+                for key in different
+            ),
+        )
+        yield Finding(
+            "P23",
+            "warn",
+            compose(
+                "the servers of {subject} and {name} were built differently: {details}. A difference "
+                "between them may be one of the builds",
+                subject=context.subject,
+                name=name,
+                details=details,
+            ),
+            {key: {context.subject: mine[key], name: other[key]} for key in different},
+            context.subject,
+            fix=compose("Compare versions from one source, as dbdyno servers install provides them"),
+        )
+
+
+def _speed_facts(description: Description) -> Mapping[str, str]:
+    """What the server says about its build that may change its speed, by name."""
+    build = dict(description.build)
+    facts = {}
+    if "CFLAGS" in build:
+        facts["compiler options"] = " ".join(_SPEED_OPTION.findall(build.pop("CFLAGS")))
+    if "CONFIGURE" in build:
+        configure = build.pop("CONFIGURE")
+        facts["configure options"] = " ".join(one for one in _SLOW_CONFIGURE if one in configure)
+    # Libraries change with the versions of a server; their names are enough.
+    return {
+        name: re.sub(r"[\s-]*\d+(\.\d+)+\w*.*", "", text) if name == "ssl_library" else text
+        for name, text in build.items()
+    } | facts
+
+
+@check("P26", "The server reports what dbdyno asks for", Moment.READY, in_sweep=(Moment.READY,))
+def unreported_facts(context: Context, description: Description) -> Iterator[Finding]:
+    """Finds facts that a server does not report, because it speaks a protocol and is another product.
+
+    Catches results that look as complete as those of MySQL, MariaDB or PostgreSQL, although the server
+    answers only a part of the questions: databases that speak one of the protocols, poolers and proxies.
+
+    Rule: when the server is ready, dbdyno asks for its settings, counters, identity and sizes. One note lists
+    those that the server refused, its answers, and what is therefore not measured. Nothing fails for want of
+    them. Servers that dbdyno starts report all of them.
+    """
+    unreported = description.unreported
+    if not unreported:
+        return
+    parts = [
+        compose("{fact} ({use})", fact=fact, use=use)
+        for name, (fact, use) in _UNREPORTED.items()
+        if name in unreported
+    ]
+    text = compose("the server does not report {parts}", parts=join(", ", parts))
+    yield Finding("P26", "note", text, {"answers": dict(unreported)}, context.subject)
