@@ -20,7 +20,7 @@ from dbdyno.problem import Problem
 from dbdyno.run.loading import list_tables
 from dbdyno.run.marked_tables import marked_tables
 from dbdyno.run.sampling import _waits
-from dbdyno.servers.admin import postgresql, secure_connection
+from dbdyno.servers.admin import mysql, postgresql
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.kinds.remote import Password, RemoteServer
 from dbdyno.servers.kinds.remote_changes import VARIABLES
@@ -202,7 +202,7 @@ def ask_all(url: str) -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def _short_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secure_connection, "PACKET_SILENCE_S_MAX", SILENCE_S_MAX)
+    monkeypatch.setattr(mysql, "PACKET_SILENCE_S_MAX", SILENCE_S_MAX)
     monkeypatch.setattr(postgresql, "PART_SILENCE_S_MAX", SILENCE_S_MAX)
 
 

@@ -21,7 +21,7 @@ from tests.end_to_end.test_answer_timeout import PRODUCTS
 from tests.end_to_end.test_run_command import Running
 
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.servers.admin import silence
+from dbdyno.servers.admin import connection
 from dbdyno.servers.admin.connection import answers_within
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import ServerProblem
@@ -41,8 +41,8 @@ BOTH = pytest.mark.parametrize("spec", [variant(), POSTGRESQL], ids=PRODUCTS)
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorter limits of dbdyno's logins; the tests of `dbdyno compare` below wait for the real ones."""
-    monkeypatch.setattr(silence, "LOGIN_EVERY_S", 1.0)
-    monkeypatch.setattr(silence, "LOGIN_TIMEOUTS_S", (3, 1))
+    monkeypatch.setattr(connection, "LOGIN_EVERY_S", 1.0)
+    monkeypatch.setattr(connection, "LOGIN_TIMEOUTS_S", (3, 1))
 
 
 @BOTH

@@ -15,11 +15,10 @@ from typing import Any, ClassVar
 from dbdyno.experiment.cpus import parse_cpus
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
-from dbdyno.servers.admin.mysql import MySQLAdmin
+from dbdyno.servers.admin.mysql import CR_AUTH_PLUGIN_CANNOT_LOAD, CR_SSL_CONNECTION_ERROR, MySQLAdmin
 from dbdyno.servers.admin.mysql import connector as mysql_connector
 from dbdyno.servers.admin.postgresql import PostgreSQLAdmin
 from dbdyno.servers.admin.postgresql import connector as postgresql_connector
-from dbdyno.servers.admin.secure_connection import CR_AUTH_PLUGIN_CANNOT_LOAD, CR_SSL_CONNECTION_ERROR
 from dbdyno.servers.products.mariadb import MariaDB
 from dbdyno.servers.products.mysql import MySQL
 from dbdyno.servers.products.postgresql import PostgreSQL
