@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 from tests.end_to_end.comparing import Comparing
 
-from dbdyno.servers.sources.catalogue import SOURCES
-from dbdyno.servers.sources.release import choose_release
+from dbdyno.servers.sources.source import SOURCES, choose_release
 
 NEW, OLD = "18", "14"
 EXPERIMENT = """
