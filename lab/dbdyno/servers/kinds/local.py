@@ -28,8 +28,7 @@ from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure
 from dbdyno.servers.kinds import process
 from dbdyno.servers.machine import this_machine
 from dbdyno.servers.products.declaration import read_declaration
-from dbdyno.servers.products.diagnose import diagnose
-from dbdyno.servers.products.product import Binaries, ConfigOptions, Failure, Place
+from dbdyno.servers.products.product import Binaries, ConfigOptions, Failure, Place, diagnose
 from dbdyno.servers.proxies.running import RunningProxy
 from dbdyno.servers.server import Address, Description, MachineProblem, ServerProblem
 from dbdyno.servers.snapshots.copying import METHOD, copy_tree
@@ -497,16 +496,15 @@ class LocalServer(PrivateServer):
             return file.read().decode(errors="replace")
 
     def _diagnose(self, status: int) -> ServerProblem:
-        log, options = self._log(), self._declared.options()
+        options = self._declared.options()
         failure = Failure(
-            log,
+            self._log(),
             status,
             self._place,
             {name: value for name, value in options.items() if name not in self._declared.loose},
             self._binaries,
-            self._product.title,
-            self._product.error_lines(log),
+            self._product,
             self._workspace.user.name,
         )
-        problem = diagnose(failure, self._product.patterns)
+        problem = diagnose(failure)
         return type(problem)(f"{self.variant}: {problem.text}", problem.fix, problem.exit_code)

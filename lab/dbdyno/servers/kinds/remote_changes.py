@@ -32,7 +32,7 @@ from dbdyno.servers.kinds.remote_variables import (
     RemoteVariables,
     Setting,
 )
-from dbdyno.servers.products.configuration import Value
+from dbdyno.servers.products.product import Value
 from dbdyno.servers.server import ServerProblem, StatementRefused, combine_problems
 from dbdyno.servers.url import Target, parse_url
 

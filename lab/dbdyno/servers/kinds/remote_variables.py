@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection
-from dbdyno.servers.products.configuration import Value, format_value
+from dbdyno.servers.products.mysql import MySQL
 from dbdyno.servers.products.postgresql import PostgreSQL
+from dbdyno.servers.products.product import Value
 from dbdyno.servers.server import ServerProblem, StatementRefused
 
 # Maximum seconds until a reload of the configuration is complete.
@@ -122,7 +123,7 @@ class MySQLVariables(RemoteVariables):
 
     def requested(self, name: str, value: Value, now: Setting) -> Setting:
         """Sizes are converted to bytes, because SET accepts no size suffix."""
-        text = format_value(name, value)
+        text = MySQL().format_value(name, value)
         is_text = now.is_text and isinstance(value, str)
         if (size := _SIZE.fullmatch(text)) is not None and not is_text:
             text = str(int(size[1]) * 1024 ** ("KMGTPE".index(size[2].upper()) + 1))
