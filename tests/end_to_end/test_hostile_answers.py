@@ -23,7 +23,7 @@ from dbdyno.run.sampling import _waits
 from dbdyno.servers.admin import mysql, postgresql
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.kinds.remote import Password, RemoteServer
-from dbdyno.servers.kinds.remote_changes import VARIABLES
+from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.url import parse_url
 
@@ -170,7 +170,7 @@ def questions(server: RemoteServer) -> dict[str, Callable[[], object]]:
     is_postgresql = server.address().protocol == "postgresql"
     reader = tables_postgresql if is_postgresql else tables
     admin: AdminConnection = server._admin
-    of_protocol = VARIABLES[server.address().protocol]
+    of_protocol = PROTOCOLS[server.address().protocol].variables
     shape = tables.Shape(columns=[], indexes={})
     asked: dict[str, Callable[[], object]] = {
         "describe": server.describe,

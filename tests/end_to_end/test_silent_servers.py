@@ -25,7 +25,7 @@ from dbdyno.servers.admin import connection
 from dbdyno.servers.admin.connection import answers_within
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import ServerProblem
-from dbdyno.servers.snapshots.empty import remove_unused
+from dbdyno.servers.snapshots.directories import remove_unused_empty
 from dbdyno.servers.workspace import Workspace
 
 # Logins of 10 s and 2 s, 5 s before them, and what a busy machine adds.
@@ -74,7 +74,7 @@ def test_a_slow_statement_goes_on_if_logins_are_answered(spec: Variant, workspac
 @BOTH
 def test_an_installer_that_is_stopped_is_named(spec: Variant, workspace: Workspace) -> None:
     # Otherwise it would be copied.
-    remove_unused(workspace, 0)
+    remove_unused_empty(workspace, 0)
     with closing(LocalServer(spec, workspace, None)) as server, stopping_next_child(), named():
         server.restore()
 

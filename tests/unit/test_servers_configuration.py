@@ -10,7 +10,7 @@ import pytest
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.experiment.quantities import variable_name
 from dbdyno.experiment.server import Product
-from dbdyno.servers.kinds import containers
+from dbdyno.servers.kinds.docker import ContainerOptions, Image
 from dbdyno.servers.products.declaration import PRODUCTS, read_declaration
 from dbdyno.servers.products.mariadb import MariaDB
 from dbdyno.servers.products.mysql_family import _quote_value
@@ -126,12 +126,10 @@ def test_arguments_win_over_variables_and_variables_over_the_file(tmp_path: Path
 
 
 def test_a_containers_ports_are_published_on_loopback_alone() -> None:
-    image = containers.Image("image", "sha256:0", "amd64")
-    bridged = containers.ContainerOptions(
-        image, "a", "1:1", network="bridge", ports=(3306, 3307)
-    ).sdk_options()
+    image = Image("image", "sha256:0", "amd64")
+    bridged = ContainerOptions(image, "a", "1:1", network="bridge", ports=(3306, 3307)).sdk_options()
     assert bridged["ports"] == {"3306/tcp": ("127.0.0.1", 3306), "3307/tcp": ("127.0.0.1", 3307)}
-    assert "ports" not in containers.ContainerOptions(image, "a", "1:1", ports=(3306,)).sdk_options()
+    assert "ports" not in ContainerOptions(image, "a", "1:1", ports=(3306,)).sdk_options()
 
 
 def test_an_experiment_can_name_every_product_that_runs_locally() -> None:
