@@ -18,6 +18,8 @@ from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.admin.mysql import MySQLAdmin, connector
 from dbdyno.servers.products.product import (
+    ADMIN_USER,
+    PRIVATE,
     Binaries,
     ConfigOptions,
     Failure,
@@ -35,11 +37,6 @@ from dbdyno.servers.products.product import (
 )
 from dbdyno.servers.server import Address, ServerProblem
 from dbdyno.variables.versions import without_log_suffix
-
-PRIVATE = "dbdyno gives every private server its own"
-
-ADMIN_USER = "dbdyno_admin"
-
 
 # Groups of an option file that a server reads; a version may follow the name.
 _SERVER_GROUPS = re.compile(

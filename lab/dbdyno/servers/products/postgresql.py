@@ -20,6 +20,8 @@ from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.admin.postgresql import PostgreSQLAdmin, connector
 from dbdyno.servers.products.product import (
+    ADMIN_USER,
+    PRIVATE,
     Binaries,
     ConfigOptions,
     Failure,
@@ -40,11 +42,8 @@ from dbdyno.servers.sources import programs
 
 PACKAGE = "postgresql"
 
-ADMIN_USER = "dbdyno_admin"
 # The database that initdb creates for administration.
 MAINTENANCE_DATABASE = "postgres"
-
-_PRIVATE = "dbdyno gives every private server its own"
 
 # Views with one row of counters.
 _ONE_ROW_VIEWS = ("pg_stat_bgwriter", "pg_stat_checkpointer", "pg_stat_wal")
@@ -56,7 +55,6 @@ _SUMMED_COUNTERS = {
     ),
     "pg_stat_io": ("reads", "writes", "extends", "fsyncs", "hits", "evictions"),
 }  # fmt: skip
-
 
 _ERROR = re.compile(r"(?:FATAL|PANIC|ERROR|initdb: error|could not)[^\n]*")
 
@@ -154,9 +152,9 @@ class PostgreSQL(Product):
 
     reserved_options: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
-            ("data_directory", "config_file", "hba_file", "ident_file", "external_pid_file"), _PRIVATE
+            ("data_directory", "config_file", "hba_file", "ident_file", "external_pid_file"), PRIVATE
         ),
-        **dict.fromkeys(("unix_socket_directories", "unix_socket_permissions"), _PRIVATE),
+        **dict.fromkeys(("unix_socket_directories", "unix_socket_permissions"), PRIVATE),
         "listen_addresses": "a private server listens on loopback only",
         "logging_collector": "dbdyno reads the log from standard error",
         "log_destination": "dbdyno reads the log from standard error",
@@ -244,7 +242,7 @@ class PostgreSQL(Product):
             f"host {load.database} {load.user} {where} scram-sha-256",
         ]
         return {
-            place.option_file: options.text(self._placement(place), _quote_string),
+            place.option_file: options.text(self._placement(place), quote_string),
             _hba(place): "".join(f"{line}\n" for line in lines),
             _ident(place): f"dbdyno {_quote_identifier(_system_account())} {ADMIN_USER}\n",
         }
@@ -393,7 +391,8 @@ def _versions(root: Path) -> list[str]:
     return [str(path.relative_to(root)) for path in folders]
 
 
-def _quote_string(value: str) -> str:
+def quote_string(value: str) -> str:
+    """A value in a configuration file."""
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 

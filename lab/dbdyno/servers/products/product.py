@@ -21,6 +21,11 @@ from dbdyno.servers import ports
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import Address, MachineProblem, ServerProblem
 
+# The account of dbdyno's administrative connections to private servers.
+ADMIN_USER = "dbdyno_admin"
+# Why a variant must not set some options.
+PRIVATE = "dbdyno gives every private server its own"
+
 # Of a declared variable.
 Value = str | int | float | bool
 
