@@ -264,7 +264,7 @@ def test_a_container_that_is_made_after_the_end_of_its_program_is_removed_too(en
     """As when the program is killed right after it has asked for one."""
     image, name = engine.import_mariadb(), "dbdyno-late"
     killed = (
-        "import os, signal; from dbdyno.servers.kinds.containers import Guardian\n"
+        "import os, signal; from dbdyno.servers.kinds.docker import Guardian\n"
         f"guardian = Guardian({name!r}); os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     ended = subprocess.run([sys.executable, "-c", killed], env=environment(), check=False)

@@ -20,10 +20,10 @@ from dbdyno.problem import Problem
 from dbdyno.run.loading import list_tables
 from dbdyno.run.marked_tables import marked_tables
 from dbdyno.run.sampling import _waits
-from dbdyno.servers.admin import postgresql, secure_connection
+from dbdyno.servers.admin import mysql, postgresql
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.kinds.remote import Password, RemoteServer
-from dbdyno.servers.kinds.remote_changes import VARIABLES
+from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.url import parse_url
 
@@ -170,7 +170,7 @@ def questions(server: RemoteServer) -> dict[str, Callable[[], object]]:
     is_postgresql = server.address().protocol == "postgresql"
     reader = tables.READERS[server.address().protocol]
     admin: AdminConnection = server._admin
-    of_protocol = VARIABLES[server.address().protocol]
+    of_protocol = PROTOCOLS[server.address().protocol].variables
     shape = tables.Shape(columns=[], indexes={})
     asked: dict[str, Callable[[], object]] = {
         "describe": server.describe,
@@ -202,7 +202,7 @@ def ask_all(url: str) -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def _short_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secure_connection, "PACKET_SILENCE_S_MAX", SILENCE_S_MAX)
+    monkeypatch.setattr(mysql, "PACKET_SILENCE_S_MAX", SILENCE_S_MAX)
     monkeypatch.setattr(postgresql, "PART_SILENCE_S_MAX", SILENCE_S_MAX)
 
 

@@ -29,9 +29,9 @@ from dbdyno.commands.choices import Action
 from dbdyno.commands.formatting import print_problem
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.problem import Problem
-from dbdyno.servers.changes import StoredChanges, stored_changes
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.kinds.remote import Password, RemoteServer
+from dbdyno.servers.kinds.remote_changes import StoredChanges, stored_changes
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.url import parse_url
 from dbdyno.servers.workspace import Workspace

@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 from tests.end_to_end.comparing import Comparing
 
-from dbdyno.servers.sources.catalogue import SOURCES
-from dbdyno.servers.sources.release import choose_release
+from dbdyno.servers.sources.source import SOURCES, choose_release
 
 NEW, OLD = "18", "14"
 EXPERIMENT = """
@@ -75,8 +74,10 @@ class Files:
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of PostgreSQL 18 from its registry."""
-    release = choose_release("postgresql", NEW, "maven")
-    return SOURCES["maven"].fetch(release, tmp_path_factory.mktemp("archive"), lambda _: None)
+    release, source = choose_release("postgresql", NEW, "maven"), SOURCES["maven"]
+    folder = tmp_path_factory.mktemp("archive")
+    source.fetch(release, folder, lambda _: None)
+    return folder / source.file_name(release)
 
 
 @pytest.fixture

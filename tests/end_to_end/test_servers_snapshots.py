@@ -20,9 +20,8 @@ from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload
 from dbdyno.servers import open_server
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Server, ServerProblem
-from dbdyno.servers.snapshots import empty
 from dbdyno.servers.snapshots.cache import SNAPSHOTS_MAX, Snapshots
-from dbdyno.servers.snapshots.snapshot import Snapshot
+from dbdyno.servers.snapshots.directories import Snapshot, remove_unused_empty
 from dbdyno.servers.workspace import Workspace
 
 ROWS = 5_000
@@ -227,4 +226,4 @@ def test_an_empty_data_directory_is_installed_once_for_each_file_format(
         (folder / "aria_log_control").write_bytes(b"changed")
     installed(place, "fourth")
     assert keys == ["first", "third", "fourth"]
-    assert (empty.remove_unused(place, 1), len(list(place.empty.glob("*/data")))) == (1, 1)
+    assert (remove_unused_empty(place, 1), len(list(place.empty.glob("*/data")))) == (1, 1)

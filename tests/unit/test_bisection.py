@@ -28,7 +28,7 @@ from dbdyno.problem import Problem
 from dbdyno.run.failures import CannotRunProblem
 from dbdyno.runs.bisection import Question, Step, bisect, conclude, judge_step, level_of, recall
 from dbdyno.servers import commits
-from dbdyno.servers.sources.between import versions_between
+from dbdyno.servers.sources.installed import versions_between
 from dbdyno.stats.bisection import Outcome
 from dbdyno.store.bisection import BisectionRecord
 from dbdyno.store.measured import MeasuredTrial

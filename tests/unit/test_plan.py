@@ -22,7 +22,7 @@ from dbdyno.report.page import design_rows
 from dbdyno.run.planning import find_earlier, plan, read_earlier
 from dbdyno.run.progress import Progress, TrialBegan, TrialEnded
 from dbdyno.run.step_times import StepTimes
-from dbdyno.servers.machine import this_machine
+from dbdyno.servers.usage import this_machine
 from dbdyno.stats.precision import Components, factors, scatter
 from dbdyno.stats.signed_rank import cut_off
 from dbdyno.store import Run, files

@@ -11,9 +11,9 @@ from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.experiment.quantities import Setting
 from dbdyno.experiment.server_config import DEPTH_MAX, read_server_config
 from dbdyno.servers.products.declaration import read_declaration
-from dbdyno.servers.products.error_log import _is_known
 from dbdyno.servers.products.mariadb import MariaDB
 from dbdyno.servers.products.mysql import MySQL
+from dbdyno.servers.products.mysql_family import _is_known
 from dbdyno.servers.products.postgresql import PostgreSQL
 from dbdyno.servers.server import ServerProblem
 from dbdyno.store.run import experiment_hash

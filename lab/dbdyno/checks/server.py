@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 from dbdyno.checks.register import Context, Moment, check
 from dbdyno.finding import Finding, FreeForm
 from dbdyno.servers.server import Description
-from dbdyno.servers.sources.release import has_version
+from dbdyno.servers.sources.source import has_version
 from dbdyno.text import compose, join, mark
 
 # Facts that identify a server. Data directory, socket and port identify a server that dbdyno starts, since

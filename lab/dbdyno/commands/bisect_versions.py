@@ -25,7 +25,7 @@ from dbdyno.experiment.bisection import (
 from dbdyno.experiment.durations import parse_duration_s
 from dbdyno.problem import Problem
 from dbdyno.servers import commits
-from dbdyno.servers.sources.between import install_missing, versions_between
+from dbdyno.servers.sources.installed import install_missing, versions_between
 
 
 @dataclass(frozen=True)

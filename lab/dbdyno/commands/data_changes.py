@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from dbdyno.commands.sharing import only_measurement
 from dbdyno.problem import ExitCode, Problem
-from dbdyno.servers.changes import StoredChanges, stored_changes
 from dbdyno.servers.kinds.remote import RemoteServer
-from dbdyno.servers.kinds.remote_changes import place, record_place
+from dbdyno.servers.kinds.remote_changes import StoredChanges, stored_changes
 from dbdyno.servers.server import ServerProblem, combine_problems
 from dbdyno.servers.url import Target
 
@@ -68,7 +67,7 @@ def restore_changes(server: RemoteServer, where: Target, *, yes: bool, forget: b
 
 def _unreachable(where: Target, problem: ServerProblem, *, forget: bool) -> list[StoredChanges]:
     """The changes on a server that does not answer. Raises Problem, unless they are to be forgotten."""
-    of_url = [stored for stored in stored_changes() if record_place(stored.record) == place(where)]
+    of_url = [stored for stored in stored_changes() if stored.record.place == where.place]
     if forget or not of_url:
         if not of_url:
             raise problem

@@ -39,7 +39,7 @@ from dbdyno.run.repeating import may_repeat, plan_repeat, plan_repeats
 from dbdyno.run.starting import GroupServers, count_slots, make_slots, verify_settings
 from dbdyno.run.step_times import StepTimes
 from dbdyno.run.stopping import Limits, Stopping
-from dbdyno.servers.changes import has_left_changes
+from dbdyno.servers.kinds.remote_changes import has_left_changes
 from dbdyno.servers.server import Server
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run, StoreProblem

@@ -44,7 +44,7 @@ from dbdyno.servers import open_server
 from dbdyno.servers.kinds.local import WORKING_BYTES
 from dbdyno.servers.server import Server
 from dbdyno.servers.snapshots.cache import Snapshots
-from dbdyno.servers.snapshots.snapshot import Snapshot
+from dbdyno.servers.snapshots.directories import Snapshot
 from dbdyno.servers.workspace import Workspace
 
 # Bytes of the data directory of a small server without tables.

@@ -11,7 +11,7 @@ from typing import Any
 
 from dbdyno import __version__
 from dbdyno.experiment.cpus import format_cpus
-from dbdyno.servers.machine import this_machine
+from dbdyno.servers.usage import this_machine
 
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 

@@ -25,7 +25,7 @@ from dbdyno.run.estimate import ROW_BYTES, Estimate
 from dbdyno.run.loading import data_key
 from dbdyno.run.pilot import has_pilot
 from dbdyno.run.warmup import has_trials, has_warmup_trials, length_s, warmup_trials
-from dbdyno.servers.machine import this_machine
+from dbdyno.servers.usage import this_machine
 from dbdyno.stats.precision import Components, components, factors, scatter
 from dbdyno.stats.signed_rank import cut_off
 from dbdyno.store import Run, StoreProblem

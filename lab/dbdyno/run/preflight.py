@@ -22,8 +22,8 @@ from dbdyno.run.data_state import DataState, Space, has_snapshot
 from dbdyno.run.engine import Engine
 from dbdyno.run.progress import Listener
 from dbdyno.run.starting import count_slots, require_servers
+from dbdyno.servers import describe_server
 from dbdyno.servers.server import Description
-from dbdyno.servers.software import describe_server
 from dbdyno.servers.workspace import Workspace
 
 

@@ -1,6 +1,6 @@
 """Proxies that dbdyno starts in front of its own servers: one file for each program.
 
-`proxy` is the interface, and `running` the process of one variant's proxy.
+`proxy` has the interface, and the process of one variant's proxy.
 """
 
 from __future__ import annotations
