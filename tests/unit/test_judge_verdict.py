@@ -1,4 +1,4 @@
-"""Stored runs through the judge: every word, its numbers, and the shape of verdict.json."""
+"""Stored runs through the judge: every word, its numbers, and the keys of verdict.json."""
 
 from __future__ import annotations
 
@@ -22,129 +22,21 @@ from dbdyno.stats.histogram import bucket_lower_us
 from dbdyno.store import Run
 from dbdyno.verdict import judge
 
-VERDICTS = [
-    "not-comparable",
-    "unfinished",
-    "too-few-blocks",
-    "mixed",
-    "equivalent",
-    "faster",
-    "slower",
-    "undecided",
-]
-VERDICT = {"enum": [*VERDICTS, None]}
-NUMBER = {"type": ["number", "null"]}
-ENDS = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
-INTERVAL = {"anyOf": [ENDS, {"type": "null"}]}
-BOUND = {"enum": ["at-least", "at-most"]}
-SHARE = {"type": "number", "exclusiveMinimum": 0.9, "exclusiveMaximum": 1.0}
+ROOT = Path(__file__).resolve().parents[2]
 
 
-def _object(optional: dict[str, Any] | None = None, **properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties | (optional or {}),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+def _without_other_keys(schema: Any) -> Any:
+    """The schema, whose objects have no other keys than those that it names."""
+    if isinstance(schema, list):
+        return [_without_other_keys(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {"additionalProperties": False} if isinstance(schema.get("properties"), dict) else {}
+    return {key: _without_other_keys(one) for key, one in schema.items()} | closed
 
 
-# verdict.json as ARCHITECTURE.md promises it to other programs.
-EFFECT = {
-    "metric": {"enum": ["throughput", "latency_p95_us"]},
-    "effect_percent": NUMBER,
-    "interval_percent": INTERVAL,
-    "confidence": SHARE,
-    "noise_floor_percent": NUMBER,
-    "delta_percent": NUMBER,
-    "blocks": {"type": "integer"},
-    "verdict": VERDICT,
-}
-POINT = _object(
-    {"bound": BOUND, "censored": _object(baseline={"type": "boolean"}, variant={"type": "boolean"})},
-    at={"type": "object", "minProperties": 1, "maxProperties": 1},
-    baseline=NUMBER,
-    variant=NUMBER,
-    trials=_object(baseline={"type": "array"}, variant={"type": "array"}),
-    **EFFECT,
-)
-CAVEATS = {"type": "array", "items": {"type": "string"}, "minItems": 1}
-CURVE = _object({"bound": BOUND, "caveats": CAVEATS}, p_value=NUMBER, sentence={"type": "string"}, **EFFECT)
-ORDER = _object(
-    effect_percent={"type": "number"},
-    interval_percent=ENDS,
-    blocks={"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
-    crossover_percent={"type": "number"},
-    crossover_interval_percent=ENDS,
-    p_value={"type": "number"},
-)
-CHECK = _object(
-    code={"type": "string"},
-    level={"enum": ["stop", "warn", "note"]},
-    text={"type": "string"},
-    evidence={"type": "object"},
-    subject={"type": "string"},
-    override={"type": ["string", "null"]},
-    fix={"type": "string"},
-)
-SECOND_LINE = _object(
-    at={"type": "object", "minProperties": 1, "maxProperties": 1},
-    metric={"enum": [f"latency_p{percent}_us" for percent in (50, 95, 99, 999)]},
-    baseline={"type": "number"},
-    variant={"type": "number"},
-    effect_percent={"type": "number"},
-    interval_percent=INTERVAL,
-    confidence=SHARE,
-    blocks={"type": "integer"},
-    direction={"enum": ["better", "worse", None]},
-)
-HIGHEST = _object(connections={"type": "number"}, throughput={"type": "number"})
-COMPARISON = _object(
-    {
-        "highest_throughput": _object(
-            {"bound": BOUND},
-            baseline=HIGHEST,
-            variant=HIGHEST,
-            effect_percent=NUMBER,
-            interval_percent=INTERVAL,
-            confidence=SHARE,
-            blocks={"type": "integer"},
-            sentence={"type": "string"},
-        ),
-        "identical": {"const": True},
-        "differs": {"type": "array", "items": {"type": "string"}},
-        "order": ORDER,
-        "second_lines": {"type": "array", "items": SECOND_LINE},
-    },
-    variant={"type": "string"},
-    workload={"type": "string"},
-    points={"type": "array", "items": POINT},
-    curve=CURVE,
-)
-SUITE = _object(
-    variant={"type": "string"},
-    tests={"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},
-    costs={
-        "type": "array",
-        "items": _object(
-            key={"enum": ["cpu_us", "context_switches", "write_kib"]},
-            title={"type": "string"},
-            confidence=SHARE,
-            tests={"type": "array"},
-        ),
-    },
-    sentence={"type": "string"},
-)
-SCHEMA = _object(
-    {"scaling": {"type": "array"}, "suites": {"type": "array", "items": SUITE}},
-    schema={"const": 2},
-    experiment={"type": "string"},
-    baseline={"type": "string"},
-    order_seed={"type": ["integer", "null"]},
-    family=_object(sentences={"type": "integer"}, alpha={"const": 0.05}, text={"type": "string"}),
-    comparisons={"type": "array", "items": COMPARISON},
-    checks={"type": "array", "items": CHECK},
-)
+# The schema that other programs read allows keys of newer versions.
+SCHEMA = _without_other_keys(json.loads((ROOT / "schema" / "verdict.schema.json").read_text()))
 
 # What differs from block to block, in tenths of a percent; balanced around 0.
 STEPS = (-4, -1, 2, 5, -5, -2, 1, 4)
