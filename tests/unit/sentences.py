@@ -1,6 +1,6 @@
 """The sentences that tests expect: tests/fixtures/sentences.toml, one table per test module.
 
-A test names its input and calls `check`. After a change of the wording, this writes the file:
+A test names its input and calls `check_sentences`. After a change of the wording, this writes the file:
 
     .venv/bin/python -m tests.unit.sentences
 
@@ -20,13 +20,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 FILE = Path(__file__).resolve().parents[1] / "fixtures" / "sentences.toml"
-# Set, `check` writes instead of comparing.
+# Set, `check_sentences` writes instead of comparing.
 WRITE = "DBDYNO_WRITE_SENTENCES"
 
 Tables = Mapping[str, Mapping[str, Sequence[str]]]
 
 
-def check(name: str, *sentences: str) -> None:
+def check_sentences(name: str, *sentences: str) -> None:
     """Assert that the input `name` of the calling test module has these sentences."""
     frame = inspect.currentframe()
     assert frame is not None

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.unit.pages import undrawn
-from tests.unit.sentences import check
+from tests.unit.sentences import check_sentences
 from tests.unit.stored_run import Making, Speed, judged, make, verdict_of
 
 from dbdyno.experiment.family import contrasts
@@ -148,7 +148,7 @@ FORMS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("form", FORMS)
 def test_the_sentence_of_a_factor(tmp_path: Path, form: str) -> None:
     verdict = judged(tmp_path, Making(**({"factors": (TWO_VERSIONS, THREADS)} | FORMS[form])))
-    check(form, *(entry["sentence"] for entry in verdict["factors"]))
+    check_sentences(form, *(entry["sentence"] for entry in verdict["factors"]))
 
 
 def test_all_effects_of_a_run_are_one_family(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.sentences import check, read
+from tests.unit.sentences import check_sentences, read
 from tests.unit.stored_run import Arms, Making, Spoil, judged
 
 from dbdyno.change_text import times
@@ -192,7 +192,7 @@ FORMS: dict[str, Making] = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_sentence_of_a_comparison(tmp_path: Path, form: str) -> None:
-    check(form, *(one["curve"]["sentence"] for one in judged(tmp_path, FORMS[form])["comparisons"]))
+    check_sentences(form, *(one["curve"]["sentence"] for one in judged(tmp_path, FORMS[form])["comparisons"]))
 
 
 def test_no_sentence_has_a_true_minus_or_a_bracket() -> None:
@@ -249,7 +249,7 @@ def name_of(one: Finding) -> str:
 
 @pytest.mark.parametrize("one", CAVEATS, ids=name_of)
 def test_warnings_are_words_with_their_code_behind(one: Finding) -> None:
-    check(name_of(one), *caveats([one]))
+    check_sentences(name_of(one), *caveats([one]))
     assert caveats([one])[0].endswith(f" ({one.code})")
 
 
@@ -346,7 +346,7 @@ def size_of(one: Effect) -> str:
 
 @pytest.mark.parametrize("one", EFFECTS, ids=size_of)
 def test_the_size_of_an_effect(one: Effect) -> None:
-    check(size_of(one), effect_text("throughput", one, average=True), change(one))
+    check_sentences(size_of(one), effect_text("throughput", one, average=True), change(one))
 
 
 @pytest.mark.parametrize(
