@@ -15,7 +15,6 @@ from dbdyno.store.verdict import (
     Comparison,
     FactorEffect,
     Family,
-    JudgedEffect,
     Point,
     TrialIndices,
     VerdictFile,
@@ -24,8 +23,8 @@ from dbdyno.store.verdict import (
 
 def effect(
     percent: float | None, ends: tuple[float | None, float | None] | None, verdict: str | None, **more: Any
-) -> JudgedEffect:
-    return JudgedEffect(**_fields(percent, ends, verdict, **more))
+) -> CombinedEffect:
+    return CombinedEffect(**_fields(percent, ends, verdict, **more), p_value=None, sentence="")
 
 
 def _fields(
@@ -81,13 +80,13 @@ PUBLISHED = effect(21.0, (19.0, 23.0), "faster")
         (PUBLISHED, effect(20.0, (18.0, 22.0), "faster", bound="at-least"), "cannot-tell"),
     ],
 )
-def test_the_word_and_its_reason(first: JudgedEffect, second: JudgedEffect, word: str) -> None:
+def test_the_word_and_its_reason(first: CombinedEffect, second: CombinedEffect, word: str) -> None:
     found = compare_effects(first, second, Names())
     assert found.word == word
     check_sentences(f"{shown(first)}, then {shown(second)}", found.reason)
 
 
-def shown(one: JudgedEffect) -> str:
+def shown(one: CombinedEffect) -> str:
     """An effect in the name of an input."""
     return " ".join(
         map(str, (one.bound or "", one.effect_percent, one.interval_percent, one.verdict))
@@ -97,7 +96,7 @@ def shown(one: JudgedEffect) -> str:
 def test_equal_zones_of_equivalence_replicate() -> None:
     first = effect(0.1, (-0.5, 0.6), "equivalent", delta_percent=2.0)
     words = {
-        compare_effects(first, second, Names()).word
+        compare_effects(first, second, Names(), (2.0, second.delta_percent)).word
         for second in (
             effect(0.2, (-0.3, 0.7), "equivalent", delta_percent=2.0),
             effect(0.2, (-0.3, 0.7), "equivalent", delta_percent=5.0),
@@ -163,7 +162,7 @@ def test_factors() -> None:
 _EFFECT = ("metric", "confidence", "blocks", "effect_percent", "interval_percent", "verdict")
 
 
-def _slower() -> JudgedEffect:
+def _slower() -> CombinedEffect:
     return effect(-19.0, (-21.0, -17.0), "slower")
 
 
@@ -173,13 +172,13 @@ def _answer(first: VerdictFile, second: VerdictFile) -> Any:
     return found.curve
 
 
-def _run(points: Sequence[JudgedEffect], curve: JudgedEffect, variant: str = "b") -> VerdictFile:
+def _run(points: Sequence[CombinedEffect], curve: CombinedEffect, variant: str = "b") -> VerdictFile:
     comparison = Comparison(
         variant=variant,
         workload="oltp_read_write",
         points=[
             Point(
-                **dict(point),
+                **point.model_dump(exclude={"p_value", "sentence"}),
                 at={"connections": 10 * 2**index},
                 baseline=1000.0,
                 variant=1000.0,
@@ -187,7 +186,7 @@ def _run(points: Sequence[JudgedEffect], curve: JudgedEffect, variant: str = "b"
             )
             for index, point in enumerate(points)
         ],
-        curve=CombinedEffect(**dict(curve), p_value=None, sentence=""),
+        curve=curve,
     )
     family = Family(sentences=1, alpha=0.05, text="")
     return VerdictFile(
