@@ -26,6 +26,7 @@ from dbdyno.stats.paired import Bound, Effect
 from dbdyno.stats.signed_rank import percent
 from dbdyno.stats.verdict_rule import DIRECTIONS
 from dbdyno.store import verdict
+from dbdyno.store.measured import Point
 from dbdyno.store.replication import (
     RepeatedComparison,
     RepeatedEffect,
@@ -150,12 +151,13 @@ def _comparison(
     *,
     same_points: bool,
 ) -> RepeatedComparison:
-    by_load = {_load(point): point for point in second.points}
+    by_load = {Point.of(point.at): point for point in second.points}
+    both = [(one, by_load[load]) for one in first.points if (load := Point.of(one.at)) in by_load]
     points = [
-        RepeatedPoint(**dict(_compare_in_zones(point, by_load[_load(point)], names)), at=point.at)
-        for point in first.points
+        RepeatedPoint(**dict(_compare_in_zones(one, other, names)), at=one.at)
+        for one, other in both
         # The rates of a promise have no verdicts of their own.
-        if _load(point) in by_load and (point.verdict or by_load[_load(point)].verdict)
+        if one.verdict or other.verdict
     ]
     # Comparisons of a factorial run have no verdict.
     is_compared = same_points and (first.curve.verdict or second.curve.verdict)
@@ -358,10 +360,6 @@ def _stored(entry: verdict.Effect) -> verdict.Effect:
 
 def _metrics(entry: verdict.Comparison) -> Sequence[verdict.Comparison | verdict.MetricComparison]:
     return [entry, *(entry.metrics or ())]
-
-
-def _load(point: verdict.Point) -> tuple[tuple[str, float], ...]:
-    return tuple(point.at.items())
 
 
 def _factor_key(one: verdict.FactorEffect) -> tuple[str, ...]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from dbdyno.change_text import is_ratio, ratio_decimals, times
 from dbdyno.experiment.metrics import CAPACITY, CPU, THROUGHPUT, metric_text
 from dbdyno.stats.paired import Bound, Effect
+from dbdyno.store.document import PointDict
+from dbdyno.store.measured import Point
 from dbdyno.text import Text, compose, compose_count, compose_form, join, mark
 
 # Text for an infinite ratio: most trials of the baseline failed and count as 0.
@@ -305,19 +307,19 @@ def change(effect: Effect) -> str:
     return f"{signed(known, decimals_for((known,)))} %"
 
 
-def loads(points: Sequence[Mapping[str, float]]) -> Text:
+def loads(points: Sequence[PointDict]) -> Text:
     """Loads as text: at 10, 20 and 40 connections; at 8 loads from 1 to 128 connections."""
     return compose("at {loads}", loads=_listed_loads(points))
 
 
-def each_load(points: Sequence[Mapping[str, float]]) -> Text:
+def each_load(points: Sequence[PointDict]) -> Text:
     """Several loads, each by itself: at each of 10, 20 and 40 connections."""
     return compose("at each of {loads}", loads=_listed_loads(points))
 
 
-def _listed_loads(points: Sequence[Mapping[str, float]]) -> Text:
-    values = [next(iter(point.values())) for point in points]
-    is_rate = "connections" not in points[0]
+def _listed_loads(points: Sequence[PointDict]) -> Text:
+    values = [Point.of(point).value for point in points]
+    is_rate = Point.of(points[0]).unit == "rate"
     if len(values) > LISTED_LOADS:
         ends = {"number": len(values), "low": min(values), "high": max(values)}
         if is_rate:
