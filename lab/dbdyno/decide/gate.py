@@ -29,12 +29,19 @@ from dbdyno.store.verdict import (
     Point,
     VerdictFile,
 )
-from dbdyno.text import Text, compose, join
+from dbdyno.text import Text, compose, join, mark
 
 # The results, from the one that decides first for the whole run to the one that decides last.
 _PRECEDENCE: tuple[GateResult, ...] = ("not-comparable", "worse", "undecided", "not-inferior")
 # Tests that a sentence about a suite lists.
 _LISTED = 5
+# The sentences about suites.
+_OF_SUITES: dict[GateResult, str] = {
+    "not-inferior": mark("{where}: every test loses less than {allowed}, together 95 % sure"),
+    "worse": mark("{where}: {count} lose more than {allowed} ({tests})"),
+    "not-comparable": mark("{where}: {count} not comparable ({tests})"),
+    "undecided": mark("{where}: undecided against {allowed} in {count} ({tests})"),
+}
 # Verdicts whose comparisons have no interval -> the reason.
 _WITHOUT_INTERVAL = {
     "not-comparable": compose("the variants are not comparable"),
@@ -144,14 +151,7 @@ def _suites(
 
 def _suite_sentence(word: GateResult, **values: Any) -> Text:
     where = compose("gate: {variant} against {baseline} over {number} tests", **values)
-    values["where"] = where
-    if word == "not-inferior":
-        return compose("{where}: every test loses less than {allowed}, together 95 % sure", **values)
-    if word == "worse":
-        return compose("{where}: {count} lose more than {allowed} ({tests})", **values)
-    if word == "not-comparable":
-        return compose("{where}: {count} not comparable ({tests})", **values)
-    return compose("{where}: undecided against {allowed} in {count} ({tests})", **values)
+    return compose(_OF_SUITES[word], **values, where=where)
 
 
 def find_identical(workload: str, comparisons: Iterable[Comparison]) -> Comparison | None:

@@ -106,7 +106,7 @@ class JudgedRun:
         for comparison in self.verdict.comparisons:
             for entry in (comparison, *(comparison.metrics or ())):
                 for point in entry.points:
-                    yield Change(comparison, Point(*next(iter(point.at.items()))).label, point)
+                    yield Change(comparison, Point.of(point.at).label, point)
                 yield Change(comparison, ALL_LOADS, entry.curve)
 
 

@@ -115,5 +115,4 @@ def _trials(running: tuple[LiveTrial, ...]) -> Iterator[Family]:
 
 
 def _labels(one: LiveTrial) -> tuple[str, str, str]:
-    point = Point(*next(iter(one.trial.point.as_dict().items())))
-    return one.trial.variant, one.trial.workload, point.label
+    return one.trial.variant, one.trial.workload, Point.of(one.trial.point.as_dict()).label

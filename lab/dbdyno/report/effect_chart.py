@@ -18,12 +18,12 @@ from dbdyno.report.chart import INK, MUTED, PALETTE, PAPER, SHADE, Chart
 from dbdyno.report.chart_parts import chart_of
 from dbdyno.report.model import Report
 from dbdyno.store.measured import ComparisonBlockEffects
-from dbdyno.store.verdict import Comparison, JudgedEffect
+from dbdyno.store.verdict import CombinedEffect, Comparison, Point
 from dbdyno.text import compose, join
 
 Row: TypeAlias = dict[str, Any]
 # Label, effect, and block -> change in percent.
-LabelledEffect: TypeAlias = tuple[str, JudgedEffect, Mapping[str, float | None]]
+LabelledEffect: TypeAlias = tuple[str, Point | CombinedEffect, Mapping[str, float | None]]
 
 # Width of the plot, and the x positions of the columns at its right: effect as text, and verdict. In pixels.
 PLOT_WIDTH, EFFECT_X, VERDICT_X = 540, 552, 740
@@ -146,7 +146,7 @@ def _axis(effects: Sequence[LabelledEffect], delta: float | None) -> _Axis:
     return _Axis(False, low - margin, high + margin)
 
 
-def _row(label: str, effect: JudgedEffect, axis: _Axis, color: str) -> Row:
+def _row(label: str, effect: Point | CombinedEffect, axis: _Axis, color: str) -> Row:
     """One row of the plot. `left` and `right` are the arrows at the edge for unknown ends of the interval."""
     estimate, interval = effect.effect_percent, effect.interval_percent
     low, high = interval or (None, None)

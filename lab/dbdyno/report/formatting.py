@@ -12,10 +12,10 @@ from dbdyno.finding import Finding
 from dbdyno.store.measured import Figures
 from dbdyno.store.verdict import (
     Change,
+    CombinedEffect,
     Comparison,
     Effect,
     FactorEffect,
-    JudgedEffect,
     Point,
     Scaling,
     SecondLine,
@@ -159,7 +159,7 @@ def _decimals(effect: Change) -> int:
     only they may require a second decimal.
     """
     ends = [end for end in effect.interval_percent or () if end is not None and end > -100.0]
-    return decimals_of(ends, effect.delta_percent if isinstance(effect, JudgedEffect) else None)
+    return decimals_of(ends, effect.delta_percent if isinstance(effect, Point | CombinedEffect) else None)
 
 
 def estimate(effect: Change) -> str:

@@ -281,7 +281,7 @@ def _common(one: Sequence[Any], other: Sequence[Any], key: str) -> list[str]:
 
 
 def _loads(of: Experiment) -> str:
-    values = [next(iter(point.as_dict().values())) for point in of.load.points()]
+    values = [point.level for point in of.load.points()]
     unit = "transactions/s" if of.load.is_open else "connections"
     return f"{', '.join(f'{value:g}' for value in values)} {unit}"
 
