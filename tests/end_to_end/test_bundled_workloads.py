@@ -134,7 +134,9 @@ def test_transfers_keep_the_sums_of_balances_equal(
     verdict = run.verdict()
     assert verdict is not None
     assert [one for one in verdict.checks if one.code == "D04"] == []
-    for trial in run.trials():
+    trials = run.trials()
+    assert len(trials) == 2 * len(servers)
+    for trial in trials:
         intervals = [record["data"] for record in trial.records() if record["type"] == "interval"]
         # Each transaction of connect has a connection of its own.
         connections = sum(one["events"] for one in intervals) if trial.meta["workload"] == "connect" else 0

@@ -49,7 +49,9 @@ def check_product(results: Path, experiment: str, product: str) -> None:
     run = comparing.newest()
     findings = [one for one in run.findings() if one.code == "P24"]
     assert [(one.level, one.evidence["conditions"]) for one in findings] == [("note", 12)] * 2
-    for trial in run.trials():
+    trials = run.trials()
+    assert len(trials) == 2
+    for trial in trials:
         assert trial.is_done
         (end,) = [one["data"] for one in trial.records() if one["type"] == "end"]
         assert end["phases"]["measure"]["events"] > 0
