@@ -183,7 +183,7 @@ def test_noise_in_a_login_is_one_sentence(seed: int) -> None:
     noise = bytes((seed * 7919 + place * place * 31 + place * 17) % 256 for place in range(40 + seed * 5))
     state: State = "greeting" if seed % 2 else "login"
     with hostile({state: sends_and_closes(packet(noise, 2 * (seed % 2 == 0)))}) as server:
-        done = attack(server).held(3)
+        attack(server).held(3)
 
 
 def test_a_servers_words_cannot_drive_the_terminal() -> None:
