@@ -21,7 +21,7 @@ HEAD = """
 name = "planted"
 [load]
 connections = [4]
-duration = "500ms"
+duration = "300ms"
 warmup = "100ms"
 [client]
 workers = 1

@@ -32,8 +32,9 @@ LOCAL = {
     "shop": "postgresql against mariadb",
     "postgres-settings": "whether the effect of buffers depends on commit",
 }
-# `make test` runs these, and `make test-long` the others: each takes half a minute.
-OFTEN = ("mariadb-flush-at-commit", "postgres-settings")
+# `make test` runs this one, and `make test-long` the others: each takes half a minute. Factors and settings
+# of PostgreSQL are compared in test_compare_factors.py and test_compare_postgresql.py.
+OFTEN = ("mariadb-flush-at-commit",)
 # Example -> its variants and workloads: these go to servers that are there.
 ENDPOINTS = {
     "aurora-instances": (("x64", "graviton2"), 1),
