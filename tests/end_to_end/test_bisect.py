@@ -21,7 +21,7 @@ HEAD = """
 name = "planted"
 [load]
 connections = [4]
-duration = "300ms"
+duration = "500ms"
 warmup = "100ms"
 [client]
 workers = 1

@@ -20,7 +20,7 @@ name = "oltp_point_select"
 table_size = 1_000
 [load]
 connections = [1]
-duration = "300ms"
+duration = "500ms"
 warmup = "0s"
 [design]
 repeat_disturbed = false
