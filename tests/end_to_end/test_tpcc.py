@@ -24,7 +24,7 @@ warmup = "200ms"
 repeat_disturbed = false
 blocks = 1
 """
-SMALL = EXPERIMENT.format(warehouses=1, items=1_000, customers=1_000, duration="2s")
+SMALL = EXPERIMENT.format(warehouses=1, items=1_000, customers=1_000, duration="3s")
 FULL = EXPERIMENT.format(warehouses=2, items=100_000, customers=3_000, duration="20s")
 DAMAGED = """
 [[variant]]
