@@ -24,7 +24,11 @@ from dbdyno.ui.pages import RunReader
 
 TOKEN = "0123456789abcdef-a-token"
 # Long enough that a trial is seen while it runs.
-LONGER = EXPERIMENT.replace('duration = "1s"', 'duration = "3s"').replace("[1, 4]", "[4]")
+LONGER = (
+    EXPERIMENT.replace('duration = "1s"', 'duration = "3s"')
+    .replace("[1, 4]", "[4]")
+    .replace("blocks = 2", "blocks = 1")
+)
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +138,7 @@ def test_an_experiment_is_checked_started_and_followed(browser: Browser, tmp_pat
         page = opened(browser, f"{address}/new").page
         source = page.get_by_label("Experiment file (TOML)")
         source.fill(
-            LONGER.replace("connections = [4]", "connections = [0]").replace("blocks = 2", "blocks = 0")
+            LONGER.replace("connections = [4]", "connections = [0]").replace("blocks = 1", "blocks = 0")
         )
         expect(page.get_by_text("2 errors")).to_be_visible()
         expect(page.get_by_text("load.connections")).to_be_visible()

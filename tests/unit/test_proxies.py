@@ -15,6 +15,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.proxy import TITLES, Proxy
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.finding import Finding
+from dbdyno.problem import Problem
 from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.servers import ports
 from dbdyno.servers.proxies import PROGRAMS
@@ -108,7 +109,7 @@ def test_declared_cpus_are_not_divided_and_must_exist() -> None:
     pinned = given(FILE, "variant[pooled].proxy.cpus='0'")
     assert assign_cpus(pinned) is pinned
     assert pinned.variants[1].cpu_sets == (None, "0")
-    with pytest.raises(Exception, match=r"variant\[pooled\]\.proxy\.cpus"):
+    with pytest.raises(Problem, match=r"variant\[pooled\]\.proxy\.cpus"):
         require_cpus(given(FILE, "variant[pooled].proxy.cpus='4000'"))
 
 
