@@ -26,7 +26,7 @@ from tests.end_to_end.test_compare_reached_postgresql import RIGHTS
 
 from dbdyno.cli.data import data as data_command
 from dbdyno.commands.choices import Action
-from dbdyno.commands.formatting import print_problem
+from dbdyno.commands.failures import print_problem
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.problem import Problem
 from dbdyno.servers.changes import StoredChanges, stored_changes

@@ -20,9 +20,8 @@ import typer
 
 from dbdyno import __version__
 from dbdyno.cli.completion import words_to_complete
-from dbdyno.commands.formatting import print_problem
+from dbdyno.commands.failures import exhausted_resource, print_problem
 from dbdyno.commands.interrupts import was_interrupted
-from dbdyno.commands.resource_limits import exhausted_resource
 from dbdyno.commands.streams import guard_streams
 from dbdyno.drop_ins import DROP_INS
 from dbdyno.problem import ExitCode, Problem

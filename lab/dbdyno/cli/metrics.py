@@ -25,6 +25,6 @@ def metrics(
     results: Results = RESULTS,
 ) -> None:
     """Serve the values of a run in progress in the OpenMetrics format."""
-    from dbdyno.commands.metrics import metrics as work
+    from dbdyno.metrics.server import serve
 
-    work(results, run, listen, token_file)
+    serve(results, run, listen, token_file, lambda address: print(address, flush=True))

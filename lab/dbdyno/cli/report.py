@@ -57,9 +57,9 @@ def report(  # noqa: PLR0917 — one parameter per option; typer passes them by 
     results: Results = RESULTS,
 ) -> None:
     """Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG, or in a format of another program."""
-    from dbdyno.commands.judging_again import Choices
     from dbdyno.commands.report import Target
     from dbdyno.commands.report import report as work
+    from dbdyno.commands.stored_run import Choices
 
     target = Target(format, language, output, open_report)
     choices = Choices(assignments or (), omissions or (), reason)

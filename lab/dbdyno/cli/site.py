@@ -16,6 +16,6 @@ def site(
     language: Language = "en",
 ) -> None:
     """Write a folder for publishing: all reports and an index."""
-    from dbdyno.commands.site import site as work
+    from dbdyno.commands.report import site as work
 
     work(results, out, language)

@@ -9,11 +9,10 @@ from rich.console import Console
 from dbdyno import report
 from dbdyno.commands.choices import Output
 from dbdyno.commands.console import SafeConsole, print_text, result_console
+from dbdyno.commands.failures import exhausted_resource
 from dbdyno.commands.opening import open_page
 from dbdyno.commands.plan import design_text
-from dbdyno.commands.resource_limits import exhausted_resource
-from dbdyno.commands.result_table import change_note, result_lines
-from dbdyno.commands.suite_table import suite_lines
+from dbdyno.commands.result_table import change_note, result_lines, suite_lines
 from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.metrics import is_latency
 from dbdyno.experiment.model import Experiment, ServerSpec, Workload

@@ -7,10 +7,9 @@ Else it is that of the first comparison that had no answer.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +20,10 @@ from dbdyno.commands.choices import Output, TextFormat
 from dbdyno.commands.compare import Source, measure
 from dbdyno.commands.console import SafeConsole, print_text, result_console
 from dbdyno.commands.disclosure import agree
-from dbdyno.commands.formatting import print_problem
+from dbdyno.commands.failures import print_problem
 from dbdyno.commands.option_document import as_toml
 from dbdyno.commands.stored_run import judge_if_needed, open_run
+from dbdyno.commands.streams import on_standard_error
 from dbdyno.commands.text_table import Column, fit, heading, line
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
@@ -80,7 +80,7 @@ def history(name: str, options: Options) -> None:
     stored = _read(name, options)
     code: int = ExitCode.DONE
     if options.confirm:
-        with _on_standard_error():
+        with on_standard_error():
             code = _confirm_all(stored, options)
         stored = _read(name, options)
     translate = translator(options.language)
@@ -215,13 +215,6 @@ def _begun(experiment: Experiment, results: Path) -> Experiment | None:
     titles = [[one.title for one in of.workloads] for of in (begun, experiment)]
     is_same = confirmed_runs(begun) == confirmed_runs(experiment) and titles[0] == titles[1]
     return begun if is_same and not is_finished else None
-
-
-@contextlib.contextmanager
-def _on_standard_error() -> Iterator[None]:
-    """Standard output has the history alone."""
-    with contextlib.redirect_stdout(sys.stderr):
-        yield
 
 
 def _show(made: History, translate: Translator) -> None:
