@@ -27,8 +27,8 @@ from dbdyno.drop_ins import DROP_INS
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.waiting import reported_by
 
-# Command -> its line in `dbdyno --help`. Its function has the same name, and so has its module in this package,
-# unless GROUPS names another one.
+# Command -> its line in `dbdyno --help`. Its function has the same name, and so has its module in this
+# package, unless GROUPS names another one.
 COMMANDS = {
     "compare": "Compare the variants of an experiment; print the verdict.",
     "bisect": "Find the first version or commit that is slower.",

@@ -15,8 +15,8 @@ from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.languages import Translator
 from dbdyno.report import formatting
-from dbdyno.report.load_table import median_text
 from dbdyno.report.suite_table import SuiteCellText, suite_tables
+from dbdyno.report.tables import median_text
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
 from dbdyno.store.verdict import Comparison, Effect, VerdictFile
 from dbdyno.text import compose, mark
