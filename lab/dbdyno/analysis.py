@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.experiment.metrics import LATENCY_MEAN
+from dbdyno.experiment.metrics import FEW_PERCENTILES, LATENCY_MEAN, PERCENTILES
 from dbdyno.problem import Problem
 from dbdyno.stats.histogram import merge, percentile
 from dbdyno.store import Run, files
@@ -164,11 +164,7 @@ def _require(package: str) -> None:
 
 
 _Row = dict[str, Any]
-_LATENCIES = (
-    LATENCY_MEAN, "latency_p50_us", "latency_p90_us", "latency_p95_us", "latency_p99_us", "latency_p999_us",
-    "latency_max_us",
-)  # fmt: skip
-_PERCENTILES = {"latency_p50_us": 50.0, "latency_p95_us": 95.0, "latency_p99_us": 99.0}
+_LATENCIES = (LATENCY_MEAN, *PERCENTILES, "latency_max_us")
 # Columns that are not floating-point numbers.
 _TEXTS = frozenset(
     {"variant", "baseline", "workload", "status", "failure", "failed_by", "lower_bound_of", "phase",
@@ -225,10 +221,10 @@ def _span(part: Interval | Slice) -> _Row:
     events = part["events"]
     known = merge([part["latency_us"]])
     low_us, high_us = part.get("latency_min_us"), part.get("latency_max_us")
-    latencies: _Row = dict.fromkeys((LATENCY_MEAN, *_PERCENTILES, "latency_max_us"))
+    latencies: _Row = dict.fromkeys((LATENCY_MEAN, *FEW_PERCENTILES, "latency_max_us"))
     if events and low_us is not None and high_us is not None:
         latencies[LATENCY_MEAN] = part["latency_sum_us"] / events
-        for name, percent in _PERCENTILES.items():
+        for name, percent in FEW_PERCENTILES.items():
             value = percentile(known, percent, low_us, high_us)
             latencies[name] = value.value_us if value else None
         latencies["latency_max_us"] = high_us

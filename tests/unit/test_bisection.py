@@ -17,8 +17,7 @@ from tests.unit.stored_run import Making, make
 from typer.testing import CliRunner
 
 from dbdyno.commands import bisect as bisect_command
-from dbdyno.commands.bisect import result_sentence
-from dbdyno.commands.bisect_versions import Ends, choose_versions
+from dbdyno.commands.bisect import Ends, choose_versions, result_sentence
 from dbdyno.commands.choices import Over
 from dbdyno.experiment import bisection as documents
 from dbdyno.experiment.model import Design, Experiment, Stop

@@ -16,6 +16,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
+from dbdyno import result_text
 from dbdyno.commands.choices import Output, TextFormat
 from dbdyno.commands.compare import Source, measure
 from dbdyno.commands.console import SafeConsole, print_text, result_console
@@ -263,9 +264,9 @@ def _show_series(console: Console, made: History, series: HistorySeries, transla
     rows = [
         (
             f"{'*' if point.run in marks else ''}{point.run}",
-            point.began[:10] or formatting.MISSING,
+            point.began[:10] or result_text.MISSING,
             translate(formatting.estimate_and_interval(point)),
-            point.server or formatting.MISSING,
+            point.server or result_text.MISSING,
         )
         for point in series.points[-ROWS:]
     ]

@@ -25,6 +25,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.table import Column as ProgressCells
 from rich.text import Text
 
+from dbdyno import result_text
 from dbdyno.commands.console import print_text
 from dbdyno.commands.result_table import latency_heading
 from dbdyno.commands.text_table import Column, heading, line
@@ -37,10 +38,10 @@ from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.measure.preview import Preview, preview
 from dbdyno.report import formatting
+from dbdyno.result_text import signed
 from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
 from dbdyno.run.estimate import Estimate
-from dbdyno.say.wording import signed
 from dbdyno.store import StoredTrial
 from dbdyno.store.run import trial_folder
 from dbdyno.waiting import reported_by
@@ -331,7 +332,7 @@ class TrialTable:
         known = None if failure else self._preview(stored)
         if known is None:
             return f"{line(self._columns[: len(cells)], cells)}  failed: {failure or 'no figures'}"
-        throughput = [] if self._is_open else [formatting.rate(known.figures.throughput)]
+        throughput = [] if self._is_open else [result_text.rate(known.figures.throughput)]
         text = line(self._columns, [*cells, *throughput, formatting.latency(known.figures, self._latency)])
         return f"{text}  {self._sparkline(known, cell_len(text))}".rstrip()
 
@@ -341,7 +342,7 @@ class TrialTable:
         if known is None:
             return "no figures"
         if not self._is_open:
-            return f"{formatting.rate(known.figures.throughput)} transactions/s"
+            return f"{result_text.rate(known.figures.throughput)} transactions/s"
         return f"{self._percentile} {formatting.latency(known.figures, self._latency)} ms"
 
     def _preview(self, stored: StoredTrial) -> Preview | None:

@@ -19,8 +19,7 @@ from dbdyno.commands.choices import Output, TextFormat
 from dbdyno.commands.compare import Source, measure
 from dbdyno.commands.diff import replication, require_comparable, show
 from dbdyno.commands.disclosure import agree
-from dbdyno.commands.one_line import write_new
-from dbdyno.commands.option_document import as_toml
+from dbdyno.commands.option_document import as_toml, write_new
 from dbdyno.commands.streams import on_standard_error
 from dbdyno.experiment.file_reading import parse_toml
 from dbdyno.experiment.model import SqlWorkload

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from rich.text import Text
 
+from dbdyno import result_text
 from dbdyno.commands.text_table import GAP, Column, fit, heading, line
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
@@ -133,7 +134,7 @@ def _effect(entry: Effect, default: Effect, judged: VerdictFile) -> tuple[str, s
 
 def _translate(row: Sequence[str], translate: Translator) -> tuple[str, ...]:
     """A row in the language, with ASCII hyphens as minus signs, for scripts that parse them."""
-    return tuple(translate(cell).replace(formatting.MINUS, "-") for cell in row)
+    return tuple(translate(cell).replace(result_text.MINUS, "-") for cell in row)
 
 
 _STYLES = {"faster": "green", "slower": "red"}
@@ -158,4 +159,4 @@ def suite_lines(verdict: VerdictFile, translate: Translator) -> Iterator[Text]:
 def _suite_cell(cell: SuiteCellText, translate: Translator) -> str:
     parts = (cell.estimate, cell.interval, cell.word)
     text = " ".join(translate(one) for one in parts if one)
-    return text.replace(formatting.MINUS, "-")
+    return text.replace(result_text.MINUS, "-")

@@ -11,6 +11,7 @@ from typing import Any
 
 import altair as alt
 
+from dbdyno import result_text
 from dbdyno.report import formatting
 from dbdyno.report.chart import HALF_WIDTH, HEIGHT, WIDTH, Chart
 from dbdyno.report.chart_parts import chart_of, color, dash, layered, loads_of, shape
@@ -100,7 +101,7 @@ def _details(middle_values: Sequence[Mapping[str, Any]]) -> Text:
                 "{variant} at {load:g}: {rate}",
                 variant=m["variant"],
                 load=m["load"],
-                rate=formatting.rate(m["value"]),
+                rate=result_text.rate(m["value"]),
             )
             for m in sorted(middle_values, key=lambda m: (m["variant"], m["load"]))
         ),

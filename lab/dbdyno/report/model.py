@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from dbdyno import result_text
 from dbdyno.experiment.differences import changes_server
 from dbdyno.experiment.metrics import is_latency
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import LEVELS, Finding, FreeForm
-from dbdyno.report import formatting
 from dbdyno.report.judgements import judgement_texts
 from dbdyno.report.replication import embedded
 from dbdyno.server_record import ServerRecord
@@ -292,7 +292,7 @@ def _engine_cells(of_engine: Sequence[Mapping[str, Any]], events: int) -> list[s
     return [
         f"{median(one['clock_offset_us'] for one in of_engine) / 1000.0:+.1f}",
         f"{max(abs(one['start_skew_us']) for one in of_engine) / 1000.0:.1f}",
-        f"{100.0 * own / events:.1f} %" if events else formatting.MISSING,
-        formatting.milliseconds(median(latencies)) if latencies else formatting.MISSING,
+        f"{100.0 * own / events:.1f} %" if events else result_text.MISSING,
+        result_text.milliseconds(median(latencies)) if latencies else result_text.MISSING,
         f"{100.0 * max(float(one['generator_cpu'] or 0.0) for one in of_engine):.0f} %",
     ]

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dbdyno import __version__
+from dbdyno import __version__, result_text
 from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Design, Experiment, Variant
@@ -45,6 +45,7 @@ def page(report: Report, charts: Sequence[Chart], rendered: RenderedCharts, lang
     environment = environment_for(language)
     environment.globals.update(
         formatting=formatting,
+        result_text=result_text,
         load_rows=load_rows,
         load_columns=LOAD_COLUMNS,
         statement_rows=statement_rows,

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
-from dbdyno.experiment.metrics import THROUGHPUT
+from dbdyno import result_text
+from dbdyno.experiment.metrics import FEW_PERCENTILES, LATENCY_MEAN, PERCENTILES, THROUGHPUT
 from dbdyno.report import formatting
 from dbdyno.report.model import Report, gather, value
 from dbdyno.spreadsheet import write_csv
@@ -19,9 +20,8 @@ from dbdyno.text import compose
 
 COLUMNS = (
     "trial", "block", "variant", "workload", "unit", "level", "status", "failure", "failed_by",
-    "throughput_per_s", "latency_mean_us", "latency_p50_us", "latency_p90_us", "latency_p95_us",
-    "latency_p99_us", "latency_p999_us", "latency_max_us", "lower_bound_of", "events", "errors_per_1000",
-    "dropped", "backlog", "longest_gap_us",
+    "throughput_per_s", LATENCY_MEAN, *PERCENTILES, "latency_max_us", "lower_bound_of", "events",
+    "errors_per_1000", "dropped", "backlog", "longest_gap_us",
 )  # fmt: skip
 
 
@@ -110,15 +110,12 @@ def median_text(trials: Sequence[MeasuredTrial], figure: str) -> str:
     is_throughput = figure == "throughput"
     known = [one for one in trials if one.figures is not None or (is_throughput and one.is_result)]
     if not known:
-        return formatting.MISSING
+        return result_text.MISSING
     value = median(trial.value(figure) for trial in known)
     if not figure.startswith("latency_"):
-        return formatting.rate(value) if is_throughput else f"{value:,.2f}" if value else "0"
+        return result_text.rate(value) if is_throughput else f"{value:,.2f}" if value else "0"
     is_bound = any(trial.figures is not None and figure in trial.figures.censored for trial in known)
-    return ("> " if is_bound else "") + formatting.milliseconds(value)
-
-
-_LATENCIES = ("latency_p50_us", "latency_p95_us", "latency_p99_us")
+    return ("> " if is_bound else "") + result_text.milliseconds(value)
 
 
 @dataclass(frozen=True)
@@ -136,7 +133,7 @@ class BackgroundRow:
     def sentence(self) -> str:
         """The row in words."""
         demanded, reached, _, p95, _, errors, mismatches = self.cells
-        of_rate = compose(" of {rate}", rate=demanded) if demanded != formatting.MISSING else ""
+        of_rate = compose(" of {rate}", rate=demanded) if demanded != result_text.MISSING else ""
         return compose(
             "background load {name} with {variant} at {load}: {reached}{of_rate} transactions/s, "
             "p95 {p95} ms, {errors} errors per 1,000, {mismatches} row-count mismatches",
@@ -172,19 +169,19 @@ def _background_cells(loads: Sequence[BackgroundFigures]) -> list[str]:
     rate = loads[0].rate
     known = [one.figures for one in loads if one.figures is not None]
     return [
-        formatting.MISSING if rate is None else formatting.rate(rate),
-        formatting.rate(median(one.throughput for one in loads)),
-        *(_background_latency(known, name) for name in _LATENCIES),
-        f"{median(one.errors_per_1000 for one in known):.2f}" if known else formatting.MISSING,
-        f"{sum(one.row_count_mismatches for one in known):,}" if known else formatting.MISSING,
+        result_text.MISSING if rate is None else result_text.rate(rate),
+        result_text.rate(median(one.throughput for one in loads)),
+        *(_background_latency(known, name) for name in FEW_PERCENTILES),
+        f"{median(one.errors_per_1000 for one in known):.2f}" if known else result_text.MISSING,
+        f"{sum(one.row_count_mismatches for one in known):,}" if known else result_text.MISSING,
     ]
 
 
 def _background_latency(known: Sequence[Figures], name: str) -> str:
     if not known:
-        return formatting.MISSING
+        return result_text.MISSING
     bound = "> " if any(name in one.censored for one in known) else ""
-    return bound + formatting.milliseconds(median(one.metric(name) for one in known))
+    return bound + result_text.milliseconds(median(one.metric(name) for one in known))
 
 
 @dataclass(frozen=True)
@@ -221,10 +218,12 @@ def _statement_rows(report: Report, workload: str) -> Iterator[StatementRow]:
 
 
 def _statement_cells(figures: Sequence[StatementFigures]) -> list[str]:
-    latencies = ("latency_p50_us", "latency_p95_us", "latency_p99_us")
     return [
         f"{median(one.per_transaction for one in figures):.4g}",
-        *(formatting.milliseconds(median(getattr(one, name) for one in figures)) for name in latencies),
+        *(
+            result_text.milliseconds(median(getattr(one, name) for one in figures))
+            for name in FEW_PERCENTILES
+        ),
     ]
 
 
@@ -252,7 +251,7 @@ def gap_text(trials: Sequence[MeasuredTrial]) -> str:
     trial, gap_us = max(longest.values(), key=lambda one: one[1])
     return compose(
         "Stalls: the longest gap without a completed transaction is {gap} ms ({variant}, trial {number})",
-        gap=formatting.milliseconds(gap_us),
+        gap=result_text.milliseconds(gap_us),
         variant=trial.variant,
         number=trial.index + 1,
     )
