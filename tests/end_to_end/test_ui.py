@@ -18,6 +18,7 @@ from tests.end_to_end.comparing import EXPERIMENT
 from tests.end_to_end.serving import QUERIES, opened, request, runs_of, serving, status_of, two_runs
 from tests.unit.stored_run import verdict_of
 
+from dbdyno import result_text
 from dbdyno.languages import translator
 from dbdyno.report import formatting
 from dbdyno.ui.pages import RunReader
@@ -126,7 +127,7 @@ def test_two_runs_are_shown_with_the_answer_of_diff(browser: Browser, address: s
 def test_korean_pages(browser: Browser, results: Path, tmp_path: Path) -> None:
     with serving(results, tmp_path, "--lang", "ko") as address:
         watched = opened(browser, f"{address}/run/made/{runs_of(results)[0].path.name}")
-        expect(watched.page.locator(".word")).to_have_text(translator("ko")(formatting.VERDICTS["slower"]))
+        expect(watched.page.locator(".word")).to_have_text(translator("ko")(result_text.VERDICTS["slower"]))
         assert watched.page.locator("html").get_attribute("lang") == "ko-KR"
         assert watched.violations() == []
         watched.page.context.close()

@@ -17,8 +17,8 @@ import typer
 from scipy import stats
 from tests.unit.stored_run import Arms, Making, experiment, make, store
 
-from dbdyno.cli.history import history
-from dbdyno.cli.replicate import replicate
+from dbdyno.cli.published import replicate
+from dbdyno.cli.runs import history
 from dbdyno.commands.choices import TextFormat
 from dbdyno.commands.history import spark_line
 from dbdyno.commands.option_document import as_toml

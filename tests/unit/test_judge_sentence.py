@@ -11,19 +11,11 @@ import pytest
 from tests.unit.sentences import check_sentences, read
 from tests.unit.stored_run import Arms, Making, Spoil, judged
 
-from dbdyno.change_text import times
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding, Level
+from dbdyno.result_text import decimals_for, signed, times
 from dbdyno.say.caveats import caveats
-from dbdyno.say.wording import (
-    blocks_text,
-    change,
-    decimals_for,
-    effect_text,
-    loads,
-    signed,
-    times_interval,
-)
+from dbdyno.say.wording import blocks_text, change, effect_text, loads, times_interval
 from dbdyno.stats.paired import Bound, Effect
 
 # What differs from block to block, in tenths of a percent; balanced around 0.

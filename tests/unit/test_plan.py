@@ -12,7 +12,7 @@ import pytest
 from tests.unit import stored_run
 from tests.unit.stored_run import Making
 
-from dbdyno.cli.plan import plan as plan_command
+from dbdyno.cli.experiments import plan as plan_command
 from dbdyno.commands.plan import describe, suggest_length, summary
 from dbdyno.experiment.model import Design, Factor, Point, Stop
 from dbdyno.experiment.schedule import Trial

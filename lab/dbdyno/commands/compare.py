@@ -24,8 +24,8 @@ from rich.console import Console
 from dbdyno.commands import comparison_output
 from dbdyno.commands.choices import Output, Undecided
 from dbdyno.commands.console import SafeConsole, print_text
-from dbdyno.commands.formatting import print_problem
-from dbdyno.commands.gating import exit_code, require_max_loss
+from dbdyno.commands.design_options import exit_code, require_max_loss
+from dbdyno.commands.failures import print_problem
 from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.plan import summary
 from dbdyno.commands.progress_output import show_progress

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.commands.disclosure import disclosure
-from dbdyno.commands.one_line import OneLine, make_document
-from dbdyno.commands.option_document import as_toml
+from dbdyno.commands.option_document import OneLine, as_toml, make_document
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.reading import read
 from dbdyno.problem import Problem

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import typer
 
+from dbdyno import result_text
 from dbdyno.commands.choices import Output, ReadFormat
 from dbdyno.commands.console import SafeConsole, print_text
 from dbdyno.commands.init import write_translation
@@ -24,7 +25,6 @@ from dbdyno.reading.reading import read as read_document
 from dbdyno.reading.record import ReadDocument, ReadDoubt, ReadFigure, ReadOmission, ReadVariant, record
 from dbdyno.reading.result import FIGURE_TEXTS
 from dbdyno.reading.translation import translate_reading
-from dbdyno.report import formatting
 from dbdyno.store.imported import Imported
 from dbdyno.text import compose, join, join_some
 
@@ -174,9 +174,9 @@ def _table(variant: ReadVariant, translate: Translator) -> Iterator[str]:
     columns.append(Column(translate(compose("line")), right=True))
     rows = [
         [
-            formatting.MISSING if one.connections is None else str(one.connections),
+            result_text.MISSING if one.connections is None else str(one.connections),
             *(
-                f"{one.figures[name].value:g}" if name in one.figures else formatting.MISSING
+                f"{one.figures[name].value:g}" if name in one.figures else result_text.MISSING
                 for name in names
             ),
             str(one.lines[0]),
@@ -191,7 +191,7 @@ def _table(variant: ReadVariant, translate: Translator) -> Iterator[str]:
 
 
 def _number(figure: ReadFigure | None) -> str:
-    return formatting.MISSING if figure is None else f"{figure.value:g}"
+    return result_text.MISSING if figure is None else f"{figure.value:g}"
 
 
 def _markdown(one: ReadDocument, translate: Translator) -> Iterator[str]:

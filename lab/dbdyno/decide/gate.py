@@ -18,7 +18,8 @@ from dbdyno.experiment.family import allows_false_discoveries, has_verdict, is_f
 from dbdyno.experiment.metrics import HIGHER_IS_BETTER, change_of_loss, metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.problem import Problem
-from dbdyno.say.wording import SIDE_SURE, decimals_for, loads
+from dbdyno.result_text import decimals_for
+from dbdyno.say.wording import SIDE_SURE, loads
 from dbdyno.store.verdict import (
     CombinedEffect,
     Comparison,

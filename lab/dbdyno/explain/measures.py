@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from dbdyno.result_text import three_digits
 from dbdyno.text import compose, mark
 
 # resource: CPU, I/O, context switches. counter, wait: as the server reports them. part: a component of a
@@ -224,15 +225,3 @@ def amount(measure: Measure, value: float) -> str:
         return three_digits(value)
     factor, unit = next((one for one in _SCALES[measure.unit] if value >= one[0]), _SCALES[measure.unit][-1])
     return f"{three_digits(value / factor)} {unit}"
-
-
-def three_digits(value: float) -> str:
-    """A number with three significant digits, without an exponent if it is at least 0.0001."""
-    if value == 0.0:
-        return "0"
-    if value >= 99.95:
-        return f"{value:,.0f}"
-    if value < 0.0001:
-        return f"{value:.1e}"
-    text = f"{value:.3g}"
-    return text if "e" not in text else f"{value:.6f}".rstrip("0")

@@ -11,12 +11,13 @@ from typing import Any, TypeAlias
 
 import altair as alt
 
-from dbdyno.change_text import RATIO_ABOVE, RATIO_BELOW
+from dbdyno import result_text
 from dbdyno.experiment.metrics import CPU, HIGHER_IS_BETTER
 from dbdyno.report import formatting
 from dbdyno.report.chart import INK, MUTED, PALETTE, PAPER, SHADE, Chart
 from dbdyno.report.chart_parts import chart_of
 from dbdyno.report.model import Report
+from dbdyno.result_text import RATIO_ABOVE, RATIO_BELOW
 from dbdyno.store.measured import ComparisonBlockEffects
 from dbdyno.store.verdict import CombinedEffect, Comparison, Point
 from dbdyno.text import compose, join
@@ -109,7 +110,7 @@ def _directions(metric: str) -> tuple[str, str]:
     """What a variant at the left and at the right of the baseline is."""
     if metric == CPU:
         return compose("less"), compose("more")
-    slower, faster = formatting.VERDICTS["slower"], formatting.VERDICTS["faster"]
+    slower, faster = result_text.VERDICTS["slower"], result_text.VERDICTS["faster"]
     return (slower, faster) if metric in HIGHER_IS_BETTER else (faster, slower)
 
 

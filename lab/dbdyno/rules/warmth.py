@@ -23,9 +23,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
-from dbdyno.change_text import is_ratio, times
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
+from dbdyno.result_text import is_ratio, times
 from dbdyno.rules.register import rule
 from dbdyno.say.wording import join_words
 from dbdyno.stats.family import ADVISORY_ALPHA

@@ -24,9 +24,9 @@ from dbdyno.experiment.differences import is_identical
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.problem import Problem
+from dbdyno.result_text import WITHOUT_EFFECT, decimals_for, signed
 from dbdyno.rules.design import has_unequal_load
 from dbdyno.runs.comparable import Side, differences, has_same_points
-from dbdyno.say.wording import decimals_for, signed
 from dbdyno.stats.change_points import ChangePoint, find_change_points
 from dbdyno.stats.difference import mean_of_runs
 from dbdyno.stats.paired import Effect
@@ -60,7 +60,7 @@ BLOCKS_MAX = 100
 # Without blocks from which it is known: the standard deviation of a block's log ratio.
 SCATTER = 0.05
 # Verdicts of runs without a value -> the reason.
-_WITHOUT_VALUE = {"not-comparable": compose("is not comparable"), "unfinished": compose("is unfinished")}
+_WITHOUT_VALUE = {verdict: WITHOUT_EFFECT[verdict] for verdict in ("not-comparable", "unfinished")}
 
 
 @dataclass(frozen=True)

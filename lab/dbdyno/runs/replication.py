@@ -20,7 +20,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dbdyno.say.wording import effect_text, finite, interval, join_words, loads, signed, size_text
+from dbdyno.result_text import WITHOUT_EFFECT, signed
+from dbdyno.say.wording import effect_text, finite, interval, join_words, loads, size_text
 from dbdyno.stats.difference import difference, is_exact_ratio, log_ratio
 from dbdyno.stats.paired import Bound, Effect
 from dbdyno.stats.signed_rank import percent
@@ -45,12 +46,6 @@ TITLES: dict[Word, str] = {
     REPLICATES: "Replicates",
     NOT_REPLICATED: compose("Does not replicate"),
     CANNOT_TELL: compose("Cannot tell"),
-}
-# Verdicts about the data.
-_WITHOUT_RESULT = {
-    "not-comparable": compose("is not comparable"),
-    "unfinished": compose("is unfinished"),
-    "too-few-blocks": compose("has too few blocks"),
 }
 
 
@@ -183,7 +178,7 @@ def _curve(
 ) -> RepeatedEffect:
     """The effect over all loads. One that depends on the load is in the second run if its directions are."""
     repeated = _compare_in_zones(first, second, names)
-    if first.verdict != "mixed" or second.verdict in _WITHOUT_RESULT:
+    if first.verdict != "mixed" or second.verdict in WITHOUT_EFFECT:
         return repeated
     sure = [point for point in points if point.first.verdict in DIRECTIONS]
     words = {point.word for point in sure}
@@ -219,8 +214,8 @@ class _Pair:
     def answer(self) -> tuple[Word, str]:
         """Word and reason."""
         for word, name in ((self.word, self.names.first), (self.other_word, self.names.second)):
-            if word in _WITHOUT_RESULT:
-                return CANNOT_TELL, join(" ", (name, _WITHOUT_RESULT[word]))
+            if word in WITHOUT_EFFECT:
+                return CANNOT_TELL, join(" ", (name, WITHOUT_EFFECT[word]))
         if self.word == "equivalent":
             return self._of_equivalence()
         if self.word not in DIRECTIONS:

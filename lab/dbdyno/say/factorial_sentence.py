@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dbdyno.change_text import is_ratio
 from dbdyno.decide.comparison import Scale
 from dbdyno.decide.contrasts import AssessedContrast, contrast_ratios
 from dbdyno.decide.decision import scale
@@ -12,6 +11,7 @@ from dbdyno.decide.effects import Judged
 from dbdyno.experiment.family import Contrast
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
+from dbdyno.result_text import is_ratio
 from dbdyno.say.wording import (
     SIZE_UNSURE,
     blocks_clause,

@@ -11,12 +11,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dbdyno.change_text import is_ratio
 from dbdyno.decide.comparison import Comparison
 from dbdyno.decide.outlook import deviation, outlook_text
 from dbdyno.decide.second_lines import Line, but_clause
 from dbdyno.experiment.metrics import CPU, metric_text
 from dbdyno.finding import Finding
+from dbdyno.result_text import decimals_for, is_ratio
 from dbdyno.say.caveats import with_caveats
 from dbdyno.say.wording import (
     SIZE_UNSURE,
@@ -24,7 +24,6 @@ from dbdyno.say.wording import (
     blocks_of,
     change,
     confidence,
-    decimals_for,
     each_load,
     effect_text,
     excluded,

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dbdyno.change_text import is_ratio, ratio_decimals, times
 from dbdyno.experiment.metrics import CAPACITY, CPU, THROUGHPUT, metric_text
+from dbdyno.result_text import decimals_for, is_ratio, ratio_decimals, signed, times
 from dbdyno.stats.paired import Bound, Effect
 from dbdyno.store.document import PointDict
 from dbdyno.store.measured import Point
@@ -66,8 +66,6 @@ _OF_METRICS = {
 }
 # Maximum number of loads that are listed one by one; more are given as a range.
 LISTED_LOADS = 6
-# Maximum number of decimals.
-DECIMALS_MAX = 2
 
 
 def finite(value: float | None) -> float | None:
@@ -143,31 +141,6 @@ def duration(seconds: float) -> str:
     if minutes < 120.0:
         return compose("{minutes:.0f} minutes", minutes=minutes)
     return compose("{hours:.2g} hours", hours=minutes / 60.0)
-
-
-def signed(value: float, decimals: int = 1) -> str:
-    """A change with its sign; 0 without a sign."""
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    text = f"{value:+.{decimals}f}"
-    return text[1:] if float(text) == 0.0 else text
-
-
-def decimals_for(values: Sequence[float], delta_percent: float | None = None) -> int:
-    """1, or 2 if rounding to one decimal moves a value across 0 or ±delta."""
-    limits = [0.0] if delta_percent is None else [0.0, delta_percent, -delta_percent]
-    crosses = any(
-        _side(round(value, 1), limit) != _side(value, limit)
-        for value in values
-        for limit in limits
-        if math.isfinite(value)
-    )
-    return DECIMALS_MAX if crosses else 1
-
-
-def _side(value: float, limit: float) -> int:
-    """-1, 0 or 1: below, at or above the limit."""
-    return (value > limit) - (value < limit)
 
 
 def times_interval(ends: tuple[float, float]) -> str:

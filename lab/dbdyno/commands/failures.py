@@ -1,8 +1,18 @@
-"""Errors whose cause is a limit of this process or machine."""
+"""Failures as text, the same for every command: problems, and limits of this process or machine."""
 
 from __future__ import annotations
 
 import errno
+import sys
+
+from dbdyno.problem import Problem
+
+
+def print_problem(problem: Problem) -> None:
+    """Print a problem and its fix to standard error."""
+    print(f"dbdyno: {problem.text}", file=sys.stderr)
+    if problem.fix:
+        print(f"  {problem.fix}", file=sys.stderr)
 
 
 def exhausted_resource(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""The command line of `dbdyno ui`."""
+"""The commands that follow a run in progress: watch, ui and metrics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from dbdyno.cli.options import RESULTS, Language, Results
+from dbdyno.cli.options import RESULTS, AnyRun, Language, Results
+
+
+def watch(run: AnyRun = None, results: Results = RESULTS) -> None:
+    """Follow a run in progress in a terminal: throughput, latencies, errors, findings, and the verdict at the
+    end. Reads the run's folder only. Press q to quit; the run continues.
+    """
+    from dbdyno.commands.watch import watch as work
+
+    work(run, results)
 
 
 def ui(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
@@ -32,3 +41,23 @@ def ui(  # noqa: PLR0917 — one parameter per option; typer passes them by name
     from dbdyno.commands.ui import ui as work
 
     work(results, listen, token_file, language, allow_run=allow_run, open_browser=open_browser)
+
+
+def metrics(
+    run: AnyRun = None,
+    listen: Annotated[
+        str,
+        typer.Option(metavar="ADDRESS:PORT", help="Address to serve /metrics on; port 0 is any free port."),
+    ] = "127.0.0.1:9400",
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with a token that clients must send; required unless --listen is a loopback address."
+        ),
+    ] = None,
+    results: Results = RESULTS,
+) -> None:
+    """Serve the values of a run in progress in the OpenMetrics format."""
+    from dbdyno.metrics.server import serve
+
+    serve(results, run, listen, token_file, lambda address: print(address, flush=True))
