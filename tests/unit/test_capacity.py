@@ -27,10 +27,9 @@ from dbdyno.decide.gate import result
 from dbdyno.decide.second_lines import second_lines
 from dbdyno.decide.stopping import progress
 from dbdyno.experiment.errors import InvalidExperiment
-from dbdyno.experiment.model import Experiment, Point
+from dbdyno.experiment.model import Experiment, Point, Stop
 from dbdyno.experiment.promise import SHARES, found_rates
 from dbdyno.experiment.reading import read_bytes
-from dbdyno.experiment.stop import Stop
 from dbdyno.problem import Problem
 from dbdyno.run import plan as run_plan
 from dbdyno.run import warmup as run_warmup

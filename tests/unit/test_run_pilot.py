@@ -18,7 +18,7 @@ from dbdyno.experiment.model import (
     SqlWorkload,
     Variant,
 )
-from dbdyno.experiment.shapes.ramp import Ramp
+from dbdyno.experiment.shapes import Ramp
 from dbdyno.run import pilot
 from dbdyno.store.workers import Step, Usage
 

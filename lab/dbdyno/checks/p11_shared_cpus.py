@@ -11,7 +11,7 @@ import psutil
 
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.topology import is_local
-from dbdyno.experiment.cpus import format_cpus, parse_cpus
+from dbdyno.experiment.base import format_cpus, parse_cpus
 from dbdyno.finding import Finding
 from dbdyno.text import compose, join, mark
 

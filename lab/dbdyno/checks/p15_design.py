@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.decide.decision import verdict_test
 from dbdyno.decide.second_lines import BEYOND_MIN
+from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.differences import is_identical, list_differences
-from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.family import allows_false_discoveries, error_shares, family_size
 from dbdyno.experiment.metrics import CPU
-from dbdyno.experiment.model import Experiment, Variant
+from dbdyno.experiment.model import Experiment, Stop, Variant
 from dbdyno.experiment.slices import load_s
-from dbdyno.experiment.stop import Stop
 from dbdyno.finding import Finding
 from dbdyno.stats.paired import ALPHA
 from dbdyno.text import compose, compose_count, join, mark

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.topology import is_local
-from dbdyno.experiment.cpus import parse_cpus
+from dbdyno.experiment.base import parse_cpus
 from dbdyno.experiment.model import Variant
 from dbdyno.finding import Finding
 from dbdyno.text import compose

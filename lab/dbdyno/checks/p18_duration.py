@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.checks.check import Check, Context, Moment
-from dbdyno.experiment.durations import format_duration
+from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.quantities import number
 from dbdyno.experiment.slices import only_reads
 from dbdyno.finding import Finding

@@ -12,6 +12,7 @@ from typing import Any
 
 from dbdyno.commands.choices import Over
 from dbdyno.commands.verbosity import announce
+from dbdyno.experiment.base import parse_duration_s
 from dbdyno.experiment.bisection import (
     BUILD,
     CANDIDATE,
@@ -22,7 +23,6 @@ from dbdyno.experiment.bisection import (
     variant_names,
     with_server,
 )
-from dbdyno.experiment.durations import parse_duration_s
 from dbdyno.problem import Problem
 from dbdyno.servers import commits
 from dbdyno.servers.sources.between import install_missing, versions_between

@@ -17,7 +17,7 @@ from dbdyno.commands.console import print_text
 from dbdyno.commands.trial_table import TrialTable
 from dbdyno.commands.verbosity import announce, is_verbose
 from dbdyno.decide.stopping import ComparisonProgress
-from dbdyno.experiment.durations import format_duration
+from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding

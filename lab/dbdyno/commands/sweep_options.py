@@ -14,9 +14,9 @@ from typing import Any, get_args
 from dbdyno.checks.topology import is_this_machine
 from dbdyno.commands.option_document import as_toml, is_script, numbers, with_option_name, workload_table
 from dbdyno.experiment import bundled, overrides
-from dbdyno.experiment.abort import parse_abort_if
 from dbdyno.experiment.errors import InputError, InvalidExperiment
 from dbdyno.experiment.model import Experiment, OltpName
+from dbdyno.experiment.promise import parse_abort_if
 from dbdyno.experiment.reading import from_document
 from dbdyno.problem import Problem
 from dbdyno.servers.url import Target, parse_url

@@ -17,8 +17,8 @@ from dbdyno.experiment.base import file_key
 from dbdyno.experiment.model import TITLE_KEYS, Experiment
 from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.experiment.overrides import LISTED, SECTIONS
+from dbdyno.experiment.resolving import ELSEWHERE
 from dbdyno.experiment.server import ONLY_FOR, ConnectionSettings
-from dbdyno.experiment.variant_reading import ELSEWHERE
 
 Schema = dict[str, Any]
 # Where a schema is in the document, and the schema.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from dbdyno.experiment.fleet import LOCAL
+from dbdyno.experiment.model import FLEET_LOCAL
 from dbdyno.fleet.carrier import Carrier, FleetProblem
 from dbdyno.fleet.cluster import MISSING_EXTRA, ray_environment
 from dbdyno.fleet.local_carrier import LocalCarrier
@@ -13,7 +13,7 @@ from dbdyno.problem import ExitCode
 
 def open_carrier(address: str) -> Carrier:
     """What places the engines of a fleet with that address. Raises FleetProblem."""
-    if address == LOCAL:
+    if address == FLEET_LOCAL:
         return LocalCarrier()
     # Ray reads them when it is imported.
     os.environ.update(ray_environment())

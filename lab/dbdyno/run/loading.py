@@ -10,7 +10,6 @@ from pathlib import Path
 
 from dbdyno.checks.p02_data import shapes
 from dbdyno.checks.samples import open_load_connection
-from dbdyno.experiment.created import changes_place
 from dbdyno.experiment.model import (
     Experiment,
     OltpWorkload,
@@ -19,6 +18,7 @@ from dbdyno.experiment.model import (
     Variant,
     Workload,
 )
+from dbdyno.experiment.sql_text import changes_place
 from dbdyno.experiment.sql_workload import DIALECTS
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress

@@ -15,8 +15,7 @@ import os
 from collections.abc import Sequence
 
 from dbdyno.binary import EngineProblem
-from dbdyno.experiment.cpus import parse_cpus
-from dbdyno.experiment.limits import LIMITS
+from dbdyno.experiment.base import LIMITS, parse_cpus
 from dbdyno.experiment.model import Experiment, OltpWorkload, Workload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.experiment.slices import only_reads

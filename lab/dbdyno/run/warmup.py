@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from dbdyno.binary import EngineProblem
-from dbdyno.experiment.durations import format_duration
+from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.promise import SHARES
 from dbdyno.experiment.schedule import Trial

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from dbdyno.experiment.model import Variant
-from dbdyno.experiment.proxy import Proxy
+from dbdyno.experiment.variant import Proxy
 from dbdyno.servers.kinds.docker import describe_software
 from dbdyno.servers.kinds.remote import variant_target
 from dbdyno.servers.products.declaration import PRODUCTS, read_declaration

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import psutil
 
-from dbdyno.experiment.cpus import format_cpus
+from dbdyno.experiment.base import format_cpus
 from dbdyno.experiment.model import Variant
 from dbdyno.experiment.quantities import as_text
 from dbdyno.servers import certificate, owned_folder, ports

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from dbdyno.experiment.cpus import parse_cpus
+from dbdyno.experiment.base import parse_cpus
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.admin.mysql import MySQLAdmin

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from dbdyno.experiment.proxy import TITLES, Proxy
 from dbdyno.experiment.quantities import as_text
+from dbdyno.experiment.variant import PROXY_TITLES, Proxy
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import Address, ServerProblem, combine_problems
 from dbdyno.servers.sources import programs
@@ -72,7 +72,7 @@ class ProxyProgram(ABC):
     @property
     def title(self) -> str:
         """The program's name in messages."""
-        return TITLES[self.name]
+        return PROXY_TITLES[self.name]
 
     def find(self, basedir: Path | None) -> tuple[str, ...]:
         """The beginning of its command line. Raises ServerProblem if it is not installed."""

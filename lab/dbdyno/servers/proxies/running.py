@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dbdyno.experiment.cpus import format_cpus
+from dbdyno.experiment.base import format_cpus
 from dbdyno.experiment.model import Variant
 from dbdyno.servers import ports
 from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure
