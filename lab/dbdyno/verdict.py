@@ -29,10 +29,10 @@ from dbdyno.say.wording import join_words
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.verdict_rule import ANSWERS
 from dbdyno.store import EXPLAINED, MEASURED, VERDICT, Run
+from dbdyno.store.document import write_texts
 from dbdyno.store.endings import read_endings
 from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.measured import MeasuredFile
-from dbdyno.store.texts import write_texts
 from dbdyno.store.verdict import Comparison as ComparisonEntry
 from dbdyno.store.verdict import Family, VerdictFile
 from dbdyno.text import compose, join

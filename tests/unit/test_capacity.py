@@ -40,7 +40,7 @@ from dbdyno.say.sentence import sentence
 from dbdyno.stats.capacity import BEYOND_MAX, log_capacity
 from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.store.warmup_trial import WarmupTrial
+from dbdyno.store.preparation import WarmupTrial
 
 TARGET = {"protocol": "mysql", "endpoints": [{"unix": {"path": "/x"}}], "user": "u", "database": "d"}
 FILE = """

@@ -61,8 +61,8 @@ from dbdyno.runs.bisection import (
 from dbdyno.runs.bisection import bisect as search
 from dbdyno.servers.server import MachineProblem
 from dbdyno.store import Run, StoreProblem, files
-from dbdyno.store.bisection import BisectionRecord, StepRecord, new_record_path, newest_record
 from dbdyno.store.listing import list_runs
+from dbdyno.store.several_runs import BisectionRecord, StepRecord, new_record_path, newest_record
 from dbdyno.verdict import judge
 
 

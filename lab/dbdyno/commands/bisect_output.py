@@ -12,7 +12,7 @@ from dbdyno.commands.console import print_text, result_console
 from dbdyno.experiment.metrics import HIGHER_IS_BETTER, metric_text
 from dbdyno.runs.bisection import Answer, Question, Step, steps_of
 from dbdyno.say.wording import blocks_count, effect_text, join_words, relation
-from dbdyno.store.bisection import BisectionRecord
+from dbdyno.store.several_runs import BisectionRecord
 
 
 def announce(console: Console, question: Question, number: int, versions: Versions) -> None:

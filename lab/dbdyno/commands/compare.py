@@ -50,8 +50,8 @@ from dbdyno.run.stopping import Limits, finished_blocks
 from dbdyno.store import Run, files
 from dbdyno.store.endings import read_endings, time_shares
 from dbdyno.store.judgement import complete_judgement, has_ended, store_judgement
+from dbdyno.store.preparation import chosen_workers
 from dbdyno.store.verdict import VerdictFile
-from dbdyno.store.workers import chosen_workers
 from dbdyno.verdict import judge
 
 

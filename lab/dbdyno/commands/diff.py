@@ -19,10 +19,9 @@ from dbdyno.runs.comparable import Side, differences, has_same_points, is_unpair
 from dbdyno.runs.replication import TITLES, Names, compare_comparisons, compare_factors
 from dbdyno.runs.unpaired import compare_unpaired
 from dbdyno.store import Run, StoreProblem
-from dbdyno.store.imported import READING, is_imported
-from dbdyno.store.listing import EXPERIMENT, find_folder
+from dbdyno.store.listing import EXPERIMENT, READING, find_folder, is_imported
 from dbdyno.store.measured import MeasuredFile
-from dbdyno.store.replication import RepeatedComparison, Replication, UnpairedComparison
+from dbdyno.store.several_runs import RepeatedComparison, Replication, UnpairedComparison
 
 # The intervals of both runs hold together for all comparisons, and again for all loads of one.
 _FAMILY = (

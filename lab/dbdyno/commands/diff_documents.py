@@ -15,7 +15,7 @@ from dbdyno.commands.stored_run import judge_if_needed, open_run
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.reading.result import FIGURE_TEXTS
 from dbdyno.runs.imported import Measured, Row, of_document, of_trials, rows
-from dbdyno.store.imported import Imported, is_imported
+from dbdyno.store.listing import Imported, is_imported
 
 _CANNOT_TELL = (
     "Cannot tell whether they differ: the results were not measured in the same blocks, and a document has "

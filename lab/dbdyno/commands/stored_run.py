@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.languages import ENGLISH
-from dbdyno.store import Run, texts
+from dbdyno.store import Run
+from dbdyno.store.document import TEXTS
 from dbdyno.store.listing import find_run
 
 
@@ -23,7 +24,7 @@ def judge_if_needed(run: Run, language: str = ENGLISH) -> None:
     """
     judged = run.judge_files()
     was_changed = judged is not None and any(finding.code == "R16" for finding in judged[0].checks)
-    is_english_only = language != ENGLISH and not (run.judged_path / texts.FILE).exists()
+    is_english_only = language != ENGLISH and not (run.judged_path / TEXTS).exists()
     if judged is None or was_changed or is_english_only or run.changed_files():
         # scipy takes a second to import.
         from dbdyno.verdict import judge  # noqa: PLC0415

@@ -32,8 +32,8 @@ from dbdyno.stats.trial_length import Components, components
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.endings import MEASURING, WARMUP, Shares
 from dbdyno.store.measured import MeasuredFile
+from dbdyno.store.preparation import derived_warmup_s
 from dbdyno.store.run import run_order
-from dbdyno.store.warmup_trial import derived_warmup_s
 
 # The numbers of blocks and the noise of a trial that a plan lists if nothing is known.
 BLOCKS = (6, 8, 10, 16, 20)

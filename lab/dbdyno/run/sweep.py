@@ -29,7 +29,7 @@ from dbdyno.run.progress import Listener
 from dbdyno.run.warmup import warmup_trials
 from dbdyno.servers.server import Server
 from dbdyno.store import Run
-from dbdyno.store.workers import Step
+from dbdyno.store.preparation import Step
 
 # A sweep does not compare variants, so the other checks of the design do not apply.
 _DESIGN_CODES = ("P07", "P08", "P11", "P20")

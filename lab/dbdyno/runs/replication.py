@@ -27,7 +27,7 @@ from dbdyno.stats.paired import Bound, Effect
 from dbdyno.stats.signed_rank import percent
 from dbdyno.stats.verdict_rule import DIRECTIONS
 from dbdyno.store import verdict
-from dbdyno.store.replication import (
+from dbdyno.store.several_runs import (
     RepeatedComparison,
     RepeatedEffect,
     RepeatedFactor,

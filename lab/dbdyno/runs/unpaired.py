@@ -24,7 +24,7 @@ from dbdyno.stats.difference import Estimate, difference
 from dbdyno.stats.paired import ALPHA, Effect, Ratios
 from dbdyno.stats.signed_rank import percent
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
-from dbdyno.store.replication import UnpairedComparison, UnpairedEffect
+from dbdyno.store.several_runs import UnpairedComparison, UnpairedEffect
 from dbdyno.text import compose, compose_count, join
 
 WEAKER = compose(
