@@ -20,13 +20,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
+from pydantic import BaseModel
+
 from dbdyno.experiment import bundled, sql_reading
 from dbdyno.experiment.base import file_keys, parse_duration_s, parse_percent
 from dbdyno.experiment.errors import InputError, did_you_mean
-from dbdyno.experiment.model import TITLE_KEYS
+from dbdyno.experiment.load import Load
+from dbdyno.experiment.model import TITLE_KEYS, Client, Design, Fleet, Loading
 from dbdyno.experiment.promise import Percentiles
 from dbdyno.experiment.script_workload import resolve_script
-from dbdyno.experiment.server import ConnectionSettings
+from dbdyno.experiment.server import ConnectionSettings, ServerSpec
 from dbdyno.experiment.shapes import TABLES
 from dbdyno.experiment.sql_text import Dialect
 from dbdyno.experiment.variant import VariantLoad, move_connection_settings
@@ -47,7 +50,6 @@ _TABLES = {"keys", "parameters", "tables", "replay", "options"}
 # Keys of a connection, and of a server, that name a file or a folder.
 _CONNECTION_FILES = ("tls_ca", "tls_certificate", "tls_key", "server_public_key")
 _SERVER_FILES = ("basedir", "config", "password_file")
-_SERVER_TIMEOUTS = ("command_timeout", "start_timeout", "hook_timeout")
 # The keys that define the data of a SQL workload.
 _DATA_LISTS = ("setup", "after", "cleanup")
 # The keys of the load of a background load; the others are those of a workload.
@@ -75,11 +77,12 @@ def resolve(document: dict[str, Any], folder: Path, errors: list[InputError]) ->
     if "load" in document:
         resolved["load"] = _convert_durations(document["load"], "load", errors)
     design = _resolve_design(document.get("design", {}), errors)
-    resolved["design"] = _convert_to_seconds(design, "design", ("slice",), errors)
-    for section in ("client", "loading", "override"):
-        resolved[section] = document.get(section, {})
+    resolved["design"] = _convert_to_seconds(design, "design", Design, errors)
+    for section, model in (("client", Client), ("loading", Loading)):
+        resolved[section] = _convert_to_seconds(document.get(section, {}), section, model, errors)
+    resolved["override"] = document.get("override", {})
     if "fleet" in document:
-        resolved["fleet"] = document["fleet"]
+        resolved["fleet"] = _convert_to_seconds(document["fleet"], "fleet", Fleet, errors)
     return resolved
 
 
@@ -114,20 +117,17 @@ def _dialect(variant: Mapping[str, Any]) -> Dialect:
 
 def _convert_durations(load: dict[str, Any], place: str, errors: list[InputError]) -> dict[str, Any]:
     """[load] or [variant.load] with its durations in seconds, including those of its load shapes."""
-    times = ("duration", "warmup", "think_time", "give_up", "answer_timeout")
-    load = _convert_to_seconds(load, place, times, errors)
-    keys = tuple(field.removesuffix("_s") for field in Percentiles.model_fields)
+    load = _convert_to_seconds(load, place, Load, errors)
     for name in ("promise", "abort_if"):
         if isinstance(limits := load.get(name), dict):
-            load[name] = _convert_to_seconds(limits, f"{place}.{name}", keys, errors)
+            load[name] = _convert_to_seconds(limits, f"{place}.{name}", Percentiles, errors)
     for name, model in TABLES.items():
-        keys = tuple(field.removesuffix("_s") for field in model.model_fields if field.endswith("_s"))
         match load.get(name):
             case dict() as table:
-                load[name] = _convert_to_seconds(table, f"load.{name}", keys, errors)
+                load[name] = _convert_to_seconds(table, f"load.{name}", model, errors)
             case list() as tables:
                 load[name] = [
-                    _convert_to_seconds(table, f"load.{name}[{number}]", keys, errors)
+                    _convert_to_seconds(table, f"load.{name}[{number}]", model, errors)
                     if isinstance(table, dict)
                     else table
                     for number, table in enumerate(tables, 1)
@@ -136,11 +136,11 @@ def _convert_durations(load: dict[str, Any], place: str, errors: list[InputError
 
 
 def _convert_to_seconds(
-    table: dict[str, Any], prefix: str, keys: tuple[str, ...], errors: list[InputError]
+    table: dict[str, Any], prefix: str, model: type[BaseModel], errors: list[InputError]
 ) -> dict[str, Any]:
-    """`table` with each of `keys` converted to seconds, under its name in the model."""
+    """`table` with the times of its model converted to seconds, under their names in the model."""
     table = dict(table)
-    for key in keys:
+    for key in (field.removesuffix("_s") for field in model.model_fields if field.endswith("_s")):
         if f"{key}_s" in table:
             value = table.pop(f"{key}_s")
             fix = f"Did you mean {prefix}.{key}?"
@@ -202,7 +202,7 @@ def _resolve_server(variant: dict[str, Any], folder: Path, errors: list[InputErr
     if not isinstance(server, dict):
         return variant
     prefix = f"variant[{variant.get('name', '?')}].server"
-    server = _convert_to_seconds(server, prefix, _SERVER_TIMEOUTS, errors)
+    server = _convert_to_seconds(server, prefix, ServerSpec, errors)
     return {**variant, "server": _resolve_files(server, _SERVER_FILES, folder, prefix, errors)}
 
 
