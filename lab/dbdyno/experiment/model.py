@@ -340,11 +340,21 @@ class Experiment(Model):
         """The experiment whose valid values are these, by field. The others are neutral, and must not be
         used.
         """
-        neutral = {"workloads": (), "variants": (), "load": Load(connections=(1,), duration_s=1.0)}
-        return cls.model_construct(**neutral | dict(values))._a_table_per_connection()
+        neutral: dict[str, Any] = {
+            "workloads": (),
+            "variants": (),
+            "load": Load(connections=(1,), duration_s=1.0),
+        }
+        experiment = cls.model_construct(**neutral | dict(values))
+        experiment._set_own_tables()
+        return experiment
 
     @model_validator(mode="after")
     def _a_table_per_connection(self) -> Experiment:
+        self._set_own_tables()
+        return self
+
+    def _set_own_tables(self) -> None:
         """Set the number of tables of bulk_insert to the highest number of connections, whatever the file
         declares.
         """
@@ -359,7 +369,6 @@ class Experiment(Model):
             )
             if workloads != owner.workloads:
                 object.__setattr__(owner, "workloads", workloads)
-        return self
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -49,7 +49,11 @@ _MODEL: dict[str, type[BaseModel]] = {
     "variant.proxy": Proxy,
 }
 # Name of a field in the model -> key in the file.
-_KEY = {field: file_key(field) for model in _MODEL.values() for field in model.model_fields}
+_KEY = {
+    field: file_key(field)
+    for model in (*_MODEL.values(), models.Loading, models.Fleet)
+    for field in model.model_fields
+}
 # The expected type, by pydantic's name of the error.
 _WANTED = {
     "string_type": "text in quotes",
