@@ -59,7 +59,7 @@ def file_schema() -> Schema:
     del tables["Variant"]["required"]
     variant = tables["Variant"]["properties"]
     variant["workload"] = _changed_workload(tables, variant["workload"]["description"])
-    # Earlier versions had the settings of connections here.
+    # Version 0.2.0 had the settings of connections here.
     for field in ConnectionSettings.model_fields:
         present = tables["SessionSettings"]["properties"][file_key(field)]
         former = {**present, "description": "The former place of this key of [variant.session]."}

@@ -58,7 +58,7 @@ class Keys(Model):
         names = _KEY_PARAMETERS[self.distribution]
         if not names:
             return "uniform"
-        # Plans and data of older versions, which do not know this key, stay as they were.
+        # Plans and data of version 0.2.0, which does not know this key, stay as they were.
         scattered = {"scattered": True} if self.distribution == "zipfian" and self.scattered else {}
         return {self.distribution: {name: getattr(self, name) for name in names} | scattered}
 

@@ -406,7 +406,7 @@ class Experiment(Model):
 
     def with_workers_of(self, client: Client) -> Experiment:
         """The experiment with one event loop, if an earlier run has one and no file declares another number:
-        one was the default of older versions.
+        one was the default of version 0.2.0.
         """
         if (self.client.workers, client.workers) != ("auto", 1):
             return self

@@ -147,7 +147,7 @@ class VariantSettings(Model):
 
 
 def move_connection_settings(variant: dict[str, Any]) -> dict[str, Any]:
-    """A variant, as JSON, whose connection settings are those of the session: earlier versions had them among
+    """A variant, as JSON, whose connection settings are those of the session: version 0.2.0 had them among
     the server's. A key that the session has too keeps the session's value.
     """
     server, session = variant.get("server"), variant.get("session", {})

@@ -461,7 +461,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def stored_experiment(resolved: Mapping[str, Any]) -> Experiment:
-    """The experiment that a run of this or an older version stored. Raises ValueError."""
+    """The experiment that a run of this version or 0.2.0 stored. Raises ValueError."""
     variants = [move_connection_settings(variant) for variant in resolved["variants"]]
     return Experiment.model_validate_json(json.dumps({**resolved, "variants": variants}))
 
