@@ -48,12 +48,9 @@ _MODEL: dict[str, type[BaseModel]] = {
     "variant.data": models.VariantData,
     "variant.proxy": Proxy,
 }
+_MODELS: tuple[type[BaseModel], ...] = (*_MODEL.values(), models.Loading, models.Fleet)
 # Name of a field in the model -> key in the file.
-_KEY = {
-    field: file_key(field)
-    for model in (*_MODEL.values(), models.Loading, models.Fleet)
-    for field in model.model_fields
-}
+_KEY = {field: file_key(field) for model in _MODELS for field in model.model_fields}
 # The expected type, by pydantic's name of the error.
 _WANTED = {
     "string_type": "text in quotes",
