@@ -16,9 +16,9 @@ from dbdyno.rules import Decided, Records, find_all
 from dbdyno.say.afterwards import mark_chosen
 from dbdyno.say.verdict_file import verdict_file
 from dbdyno.store import EXPLAINED, MEASURED, VERDICT, Run
+from dbdyno.store.document import write_texts
 from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.measured import MeasuredFile
-from dbdyno.store.texts import write_texts
 from dbdyno.store.verdict import VerdictFile
 
 

@@ -21,7 +21,7 @@ from tests.end_to_end.docker_engine import IMAGE, DockerEngine
 from tests.end_to_end.test_examples import IMAGES, smoke
 from tests.end_to_end.test_states import FOUND, POSTGRESQL_VARIABLES, experiment, two_groups
 
-from dbdyno.experiment.cpus import format_cpus
+from dbdyno.experiment.base import format_cpus
 from dbdyno.servers.workspace import Workspace
 
 EXPERIMENT = f"""

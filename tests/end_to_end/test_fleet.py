@@ -22,7 +22,7 @@ import psutil
 import pytest
 
 from dbdyno.binary import EngineProblem
-from dbdyno.experiment.fleet import Fleet
+from dbdyno.experiment.model import Fleet
 from dbdyno.fleet.carrier import EngineLost
 from dbdyno.fleet.fleet_engine import FleetEngine
 from dbdyno.fleet.streams import SILENT_S

@@ -16,7 +16,7 @@ from tests.conftest import SMALL
 from tests.end_to_end.comparing import Comparing, environment, left_running, wait_until
 
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.experiment.proxy import Proxy
+from dbdyno.experiment.variant import Proxy
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.proxies import PROGRAMS
 from dbdyno.servers.server import ServerProblem

@@ -29,8 +29,8 @@ from dbdyno.runs.bisection import Question, Step, bisect, conclude, judge_step, 
 from dbdyno.servers import commits
 from dbdyno.servers.sources.installed import versions_between
 from dbdyno.stats.bisection import Outcome
-from dbdyno.store.bisection import BisectionRecord
 from dbdyno.store.measured import MeasuredTrial
+from dbdyno.store.several_runs import BisectionRecord
 
 LEVEL = 0.01
 FILE = """

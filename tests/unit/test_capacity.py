@@ -28,10 +28,9 @@ from dbdyno.decide.gate import result
 from dbdyno.decide.second_lines import second_lines
 from dbdyno.decide.stopping import progress
 from dbdyno.experiment.errors import InvalidExperiment
-from dbdyno.experiment.model import Experiment, Point
+from dbdyno.experiment.model import Experiment, Point, Stop
 from dbdyno.experiment.promise import SHARES, found_rates
 from dbdyno.experiment.reading import read_bytes
-from dbdyno.experiment.stop import Stop
 from dbdyno.problem import Problem
 from dbdyno.run import plan as run_plan
 from dbdyno.run import warmup as run_warmup
@@ -42,7 +41,7 @@ from dbdyno.say.sentence import sentence
 from dbdyno.stats.capacity import BEYOND_MAX, log_capacity
 from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.store.warmup_trial import WarmupTrial
+from dbdyno.store.preparation import WarmupTrial
 
 TARGET = {"protocol": "mysql", "endpoints": [{"unix": {"path": "/x"}}], "user": "u", "database": "d"}
 FILE = """

@@ -44,8 +44,8 @@ from dbdyno.stats.change_points import ChangePoint, find_change_points
 from dbdyno.stats.difference import mean_of_runs
 from dbdyno.stats.signed_rank import percent
 from dbdyno.store import Run
-from dbdyno.store.history import HistoryChange, HistoryPoint, HistorySeries
 from dbdyno.store.run import run_order
+from dbdyno.store.several_runs import HistoryChange, HistoryPoint, HistorySeries
 from dbdyno.verdict import judge
 
 NIGHT = Making(blocks=1, connections=(10,), names=("reference", "nightly"), duration_s=1.0, warmup_s=0.0)

@@ -12,8 +12,8 @@ from dbdyno.checks import Context, Moment
 from dbdyno.experiment.differences import describe_differences, list_differences
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment
-from dbdyno.experiment.proxy import TITLES, Proxy
 from dbdyno.experiment.reading import read_bytes
+from dbdyno.experiment.variant import PROXY_TITLES, Proxy
 from dbdyno.finding import Finding
 from dbdyno.problem import Problem
 from dbdyno.run.affinity import assign_cpus, require_cpus
@@ -119,7 +119,7 @@ def test_a_program_listens_on_loopback_and_forwards_to_the_server(name: str) -> 
     settings = program.own_settings(30_000)
     files = program.files(PLACE, SERVER, settings)
     text = files[PLACE.config]
-    assert TITLES[name] == program.title
+    assert PROXY_TITLES[name] == program.title
     assert "25001" in text
     assert "25002" in text
     assert all(path.parent == PLACE.directory for path in files)

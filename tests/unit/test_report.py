@@ -24,7 +24,7 @@ from dbdyno.report.model import gather
 from dbdyno.report.page import facts
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.endings import Resumption, add_resumption
-from dbdyno.store.warmup_trial import write_warmup_trials
+from dbdyno.store.preparation import write_warmup_trials
 from dbdyno.variables.differences import differences
 from dbdyno.verdict import judge
 

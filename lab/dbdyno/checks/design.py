@@ -14,15 +14,13 @@ from dbdyno.checks.host import is_local
 from dbdyno.checks.register import Context, Moment, check
 from dbdyno.decide.decision import verdict_test
 from dbdyno.decide.second_lines import BEYOND_MIN
-from dbdyno.experiment.cpus import parse_cpus
+from dbdyno.experiment.base import format_duration, parse_cpus
 from dbdyno.experiment.differences import is_identical, list_differences
-from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.family import allows_false_discoveries, error_shares, family_size
 from dbdyno.experiment.metrics import CPU
-from dbdyno.experiment.model import Experiment, Variant, Workload
+from dbdyno.experiment.model import Experiment, Stop, Variant, Workload
 from dbdyno.experiment.quantities import number
 from dbdyno.experiment.slices import load_s, only_reads
-from dbdyno.experiment.stop import Stop
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
 from dbdyno.stats.paired import ALPHA

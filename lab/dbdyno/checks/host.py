@@ -18,7 +18,7 @@ import psutil
 
 from dbdyno.checks.register import Context, Moment, check
 from dbdyno.checks.settings import declared_settings
-from dbdyno.experiment.cpus import format_cpus, parse_cpus
+from dbdyno.experiment.base import format_cpus, parse_cpus
 from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.experiment.quantities import number
 from dbdyno.experiment.server import size_bytes

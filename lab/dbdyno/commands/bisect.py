@@ -32,6 +32,7 @@ from dbdyno.commands.option_document import as_toml
 from dbdyno.commands.progress_output import show_progress
 from dbdyno.commands.sharing import only_measurement
 from dbdyno.commands.verbosity import announce
+from dbdyno.experiment.base import parse_duration_s
 from dbdyno.experiment.bisection import (
     BUILD,
     CANDIDATE,
@@ -48,7 +49,6 @@ from dbdyno.experiment.bisection import (
     with_server,
     with_unequal_software,
 )
-from dbdyno.experiment.durations import parse_duration_s
 from dbdyno.experiment.metrics import HIGHER_IS_BETTER, metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import ORDER_SEEDS
@@ -79,8 +79,8 @@ from dbdyno.servers import commits
 from dbdyno.servers.server import MachineProblem
 from dbdyno.servers.sources.installed import install_missing, versions_between
 from dbdyno.store import Run, StoreProblem, files
-from dbdyno.store.bisection import BisectionRecord, StepRecord, new_record_path, newest_record
 from dbdyno.store.listing import list_runs
+from dbdyno.store.several_runs import BisectionRecord, StepRecord, new_record_path, newest_record
 from dbdyno.verdict import judge
 
 

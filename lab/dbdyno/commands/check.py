@@ -19,7 +19,7 @@ from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.plan import bytes_text
 from dbdyno.commands.sharing import only_measurement
 from dbdyno.commands.verbosity import announce
-from dbdyno.experiment.durations import format_duration
+from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import LEVELS, Finding
 from dbdyno.problem import ExitCode

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from dbdyno.experiment.durations import format_duration
+from dbdyno.experiment.base import format_duration
 from dbdyno.problem import Problem
 from dbdyno.servers.snapshots.directories import (
     CachedSnapshot,

@@ -31,8 +31,7 @@ from dbdyno.commands.plan import summary
 from dbdyno.commands.progress_output import show_progress
 from dbdyno.commands.sharing import only_measurement
 from dbdyno.decide.gate import require_gate
-from dbdyno.experiment.base import DURATION_S_MAX
-from dbdyno.experiment.durations import format_duration, parse_duration_s
+from dbdyno.experiment.base import DURATION_S_MAX, format_duration, parse_duration_s
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.rejudging import Rejudging
 from dbdyno.experiment.schedule import ORDER_SEEDS
@@ -51,8 +50,8 @@ from dbdyno.run.stopping import Limits, finished_blocks
 from dbdyno.store import Run, files
 from dbdyno.store.endings import read_endings, time_shares
 from dbdyno.store.judgement import complete_judgement, has_ended, store_judgement
+from dbdyno.store.preparation import chosen_workers
 from dbdyno.store.verdict import VerdictFile
-from dbdyno.store.workers import chosen_workers
 from dbdyno.verdict import judge
 
 

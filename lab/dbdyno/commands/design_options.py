@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbdyno.commands.choices import Undecided
-from dbdyno.experiment.stop import parse_percent
+from dbdyno.experiment.base import parse_percent
 from dbdyno.problem import ExitCode, Problem
 
 if TYPE_CHECKING:

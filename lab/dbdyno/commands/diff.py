@@ -26,10 +26,9 @@ from dbdyno.runs.imported import Measured, Row, of_document, of_trials, rows
 from dbdyno.runs.replication import TITLES, Names, compare_comparisons, compare_factors
 from dbdyno.runs.unpaired import compare_unpaired
 from dbdyno.store import Run, StoreProblem
-from dbdyno.store.imported import READING, Imported, is_imported
-from dbdyno.store.listing import EXPERIMENT, find_folder
+from dbdyno.store.listing import EXPERIMENT, READING, Imported, find_folder, is_imported
 from dbdyno.store.measured import MeasuredFile
-from dbdyno.store.replication import RepeatedComparison, Replication, UnpairedComparison
+from dbdyno.store.several_runs import RepeatedComparison, Replication, UnpairedComparison
 
 # The intervals of both runs hold together for all comparisons, and again for all loads of one.
 _FAMILY = (

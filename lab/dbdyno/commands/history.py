@@ -37,9 +37,9 @@ from dbdyno.runs.comparable import side
 from dbdyno.runs.history import CONFIRMING_RUNS, SUFFIX, Night, confirmed_runs
 from dbdyno.runs.history import history as make_history
 from dbdyno.store import Run, StoreProblem
-from dbdyno.store.history import ExcludedRun, History, HistoryChange, HistorySeries
 from dbdyno.store.listing import began, is_running, list_runs
 from dbdyno.store.run import run_order
+from dbdyno.store.several_runs import ExcludedRun, History, HistoryChange, HistorySeries
 from dbdyno.text import compose, join
 
 # Rows of a table; a spark line shows all runs.

@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from dbdyno.experiment.durations import format_duration
+from dbdyno.experiment.base import format_duration, parse_percent
 from dbdyno.experiment.family import is_factorial
 from dbdyno.experiment.model import Experiment
-from dbdyno.experiment.stop import parse_percent
 from dbdyno.problem import Problem
 from dbdyno.run.affinity import assign_cpus
 from dbdyno.run.pairing import choose_pairing

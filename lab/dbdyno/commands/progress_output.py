@@ -31,7 +31,7 @@ from dbdyno.commands.result_table import latency_heading
 from dbdyno.commands.text_table import Column, heading, line
 from dbdyno.commands.verbosity import announce, is_verbose
 from dbdyno.decide.stopping import ComparisonProgress
-from dbdyno.experiment.durations import format_duration
+from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.schedule import Trial

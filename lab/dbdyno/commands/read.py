@@ -25,7 +25,7 @@ from dbdyno.reading.reading import read as read_document
 from dbdyno.reading.record import ReadDocument, ReadDoubt, ReadFigure, ReadOmission, ReadVariant, record
 from dbdyno.reading.result import FIGURE_TEXTS
 from dbdyno.reading.translation import translate_reading
-from dbdyno.store.imported import Imported
+from dbdyno.store.listing import Imported
 from dbdyno.text import compose, join, join_some
 
 _READABLE = (

@@ -28,9 +28,9 @@ from dbdyno.commands.sharing import only_measurement
 from dbdyno.commands.sweep_table import header, peak, row
 from dbdyno.commands.verbosity import announce
 from dbdyno.experiment import bundled, overrides
-from dbdyno.experiment.abort import parse_abort_if
 from dbdyno.experiment.errors import InputError, InvalidExperiment
 from dbdyno.experiment.model import Experiment, OltpName
+from dbdyno.experiment.promise import parse_abort_if
 from dbdyno.experiment.reading import from_document, read
 from dbdyno.experiment.schedule import ORDER_SEEDS
 from dbdyno.finding import Finding

@@ -13,7 +13,8 @@ from dbdyno.experiment.metrics import CPU, metric_key
 from dbdyno.experiment.rejudging import Rejudging, read_changes
 from dbdyno.languages import ENGLISH, Translator
 from dbdyno.problem import Problem
-from dbdyno.store import Run, texts
+from dbdyno.store import Run
+from dbdyno.store.document import TEXTS
 from dbdyno.store.judgement import (
     LaterJudgement,
     complete_judgement,
@@ -38,7 +39,7 @@ def judge_if_needed(run: Run, language: str = ENGLISH) -> None:
     """
     judged = run.judge_files()
     was_changed = judged is not None and any(finding.code == "R16" for finding in judged[0].checks)
-    is_english_only = language != ENGLISH and not (run.judged_path / texts.FILE).exists()
+    is_english_only = language != ENGLISH and not (run.judged_path / TEXTS).exists()
     if judged is None or was_changed or is_english_only or run.changed_files():
         # scipy takes a second to import.
         from dbdyno.verdict import judge  # noqa: PLC0415

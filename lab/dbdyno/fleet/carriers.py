@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from dbdyno.experiment.fleet import LOCAL
+from dbdyno.experiment.model import FLEET_LOCAL
 from dbdyno.fleet.carrier import Carrier, FleetProblem, Place
 from dbdyno.fleet.cluster import MISSING_EXTRA, ray_environment
 from dbdyno.fleet.engine_host import EngineHost
@@ -64,7 +64,7 @@ class LocalCarrier(Carrier):
 
 def open_carrier(address: str) -> Carrier:
     """What places the engines of a fleet with that address. Raises FleetProblem."""
-    if address == LOCAL:
+    if address == FLEET_LOCAL:
         return LocalCarrier()
     # Ray reads them when it is imported.
     os.environ.update(ray_environment())

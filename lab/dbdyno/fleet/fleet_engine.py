@@ -26,9 +26,8 @@ from typing import Any
 
 from dbdyno import passwords
 from dbdyno.binary import EngineProblem
-from dbdyno.experiment.cpus import parse_cpus
-from dbdyno.experiment.fleet import Fleet
-from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.base import parse_cpus
+from dbdyno.experiment.model import Experiment, Fleet
 from dbdyno.fleet.carrier import Carrier, EngineLost, FleetProblem, Place, wait_for_all
 from dbdyno.fleet.carriers import open_carrier
 from dbdyno.fleet.clocks import measure_clocks

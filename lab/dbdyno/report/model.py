@@ -19,10 +19,9 @@ from dbdyno.store import Run, StoredTrial, StoreProblem
 from dbdyno.store.endings import Shares, read_endings, read_resumptions, time_shares
 from dbdyno.store.explained import ComparisonChanges, Costs, ExplainedFile, MeasuredChange, PointChanges
 from dbdyno.store.measured import ComparisonBlockEffects, MeasuredTrial
+from dbdyno.store.preparation import chosen_workers, derived_warmup_s
 from dbdyno.store.trial import Session
 from dbdyno.store.verdict import Comparison, FactorEffect, Scaling, VerdictFile
-from dbdyno.store.warmup_trial import derived_warmup_s
-from dbdyno.store.workers import chosen_workers
 from dbdyno.text import compose, join
 from dbdyno.variables.differences import Difference, differences
 from dbdyno.variables.durability import NAMES, durability

@@ -12,8 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from dbdyno import __version__, result_text
+from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.differences import describe_differences
-from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Design, Experiment, Variant
 from dbdyno.experiment.slices import describe_slices
 from dbdyno.explain.measures import PER

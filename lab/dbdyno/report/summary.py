@@ -10,8 +10,7 @@ from typing import Any
 from dbdyno import result_text
 from dbdyno.report import formatting
 from dbdyno.store import ChangedRun, Run, StoreProblem
-from dbdyno.store.imported import Imported, is_imported
-from dbdyno.store.listing import began, is_running
+from dbdyno.store.listing import Imported, began, is_imported, is_running
 from dbdyno.store.run import run_order
 from dbdyno.store.verdict import CombinedEffect, Comparison, FactorEffect
 from dbdyno.text import compose, join, recall

@@ -45,8 +45,7 @@ from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.document import Why
 from dbdyno.store.endings import WARMUP, Ending, Resumption, add_ending, add_resumption
-from dbdyno.store.warmup_trial import WarmupTrial, derived_warmup_s, write_warmup_trials
-from dbdyno.store.workers import Step
+from dbdyno.store.preparation import Step, WarmupTrial, derived_warmup_s, write_warmup_trials
 
 
 def compare(

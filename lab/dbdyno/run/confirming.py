@@ -19,7 +19,7 @@ from dbdyno.servers import describe_server
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.sources.installed import programs_folder
 from dbdyno.store import Run
-from dbdyno.store.history import HistoryChange, HistorySeries
+from dbdyno.store.several_runs import HistoryChange, HistorySeries
 
 # Earlier runs whose blocks say how much blocks vary.
 RUNS = 10

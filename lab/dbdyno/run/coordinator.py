@@ -25,7 +25,7 @@ from dbdyno.run.step_times import StepTimes
 from dbdyno.run.trial import run_trial, store_unrun_trial, unreachable_reason
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import Run
-from dbdyno.store.workers import Step, read_workers, write_workers
+from dbdyno.store.preparation import Step, read_workers, write_workers
 
 _LOG = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno import __version__
-from dbdyno.experiment.cpus import format_cpus
+from dbdyno.experiment.base import format_cpus
 from dbdyno.servers.usage import this_machine
 
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")

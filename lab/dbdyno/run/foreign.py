@@ -26,7 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from dbdyno.checks.host import is_local
-from dbdyno.experiment.cpus import format_cpus
+from dbdyno.experiment.base import format_cpus
 from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.server_record import ForeignProcess, ForeignRecord
 from dbdyno.servers import usage

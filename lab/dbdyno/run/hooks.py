@@ -12,8 +12,8 @@ from dbdyno.servers import user_commands
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.servers.user_commands import CommandResult, RunningCommand
 from dbdyno.store import StoreProblem
+from dbdyno.store.preparation import HookWriter
 from dbdyno.store.trial import TrialWriter
-from dbdyno.store.warmup_trial import HookWriter
 
 
 class TrialHooks:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dbdyno.checks.tables import shapes
-from dbdyno.experiment.created import changes_place
 from dbdyno.experiment.model import (
     Experiment,
     OltpWorkload,
@@ -18,6 +17,7 @@ from dbdyno.experiment.model import (
     Variant,
     Workload,
 )
+from dbdyno.experiment.sql_text import changes_place
 from dbdyno.experiment.sql_workload import DIALECTS
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress

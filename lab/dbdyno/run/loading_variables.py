@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from dbdyno.experiment.created import tables_without_key
 from dbdyno.experiment.model import SqlWorkload, Workload
+from dbdyno.experiment.sql_text import tables_without_key
 from dbdyno.experiment.sql_workload import DIALECTS
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.servers.load_connection import open_load_connection

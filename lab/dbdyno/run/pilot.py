@@ -15,8 +15,7 @@ import os
 from collections.abc import Sequence
 
 from dbdyno.binary import EngineProblem
-from dbdyno.experiment.cpus import parse_cpus
-from dbdyno.experiment.limits import LIMITS
+from dbdyno.experiment.base import LIMITS, parse_cpus
 from dbdyno.experiment.model import Experiment, OltpWorkload, Workload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.experiment.slices import only_reads
@@ -28,8 +27,16 @@ from dbdyno.run.plan import US, trial_plan
 from dbdyno.run.trial import prewarm
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import Run
-from dbdyno.store.warmup_trial import hook_writer, warmup_trial_writer
-from dbdyno.store.workers import FOLDER, Step, Usage, Workers, chosen_workers, discard_steps
+from dbdyno.store.preparation import (
+    PILOT_FOLDER,
+    Step,
+    Usage,
+    Workers,
+    chosen_workers,
+    discard_steps,
+    hook_writer,
+    warmup_trial_writer,
+)
 
 SCHEMA = 1
 # An event loop that uses more of a CPU than this may limit the throughput.
@@ -183,7 +190,7 @@ def run_pilot(
     largest = max_workers(experiment)
     following: int | None = _chosen(earlier, largest)
     steps: list[Step] = []
-    writer = hook_writer(run, len(earlier) + 1, trial.variant, FOLDER)
+    writer = hook_writer(run, len(earlier) + 1, trial.variant, PILOT_FOLDER)
     hooks = TrialHooks(experiment, trial, server, description, writer, measured_s=MEASURE_S)
     try:
         failure = hooks.before()
@@ -233,7 +240,7 @@ def _run_step(  # noqa: PLR0917 — each is a part of one step.
     # With the trial's seed the pilot would write the trial's values, which would then change no row.
     plan["seed"] ^= 1
     usage: Usage | None = None
-    with warmup_trial_writer(run, sum(numbers) + 1, trial.variant, FOLDER) as writer:
+    with warmup_trial_writer(run, sum(numbers) + 1, trial.variant, PILOT_FOLDER) as writer:
         try:
             if not failure:
                 if not numbers[1]:

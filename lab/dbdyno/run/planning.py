@@ -31,8 +31,8 @@ from dbdyno.stats.signed_rank import cut_off
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.endings import MEASURING, WARMUP, Shares
 from dbdyno.store.measured import MeasuredFile
+from dbdyno.store.preparation import derived_warmup_s
 from dbdyno.store.run import run_order
-from dbdyno.store.warmup_trial import derived_warmup_s
 
 # The numbers of blocks and the noise of a trial that a plan lists if nothing is known.
 BLOCKS = (6, 8, 10, 16, 20)

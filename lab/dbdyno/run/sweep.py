@@ -29,7 +29,7 @@ from dbdyno.run.progress import Listener
 from dbdyno.run.warmup import warmup_trials
 from dbdyno.servers.server import Server
 from dbdyno.store import Run
-from dbdyno.store.workers import Step
+from dbdyno.store.preparation import Step
 
 # A sweep does not compare variants, so the other checks do not apply.
 _DESIGN_CODES = codes_of(Moment.DESIGN, in_sweep=True)

@@ -26,9 +26,8 @@ from dbdyno.servers.admin.connection import answers_within
 from dbdyno.servers.load_connection import open_load_session
 from dbdyno.servers.server import Address, Description, MachineProblem, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial
+from dbdyno.store.preparation import chosen_workers, derived_warmup_s
 from dbdyno.store.trial import FailedBy, TrialWriter
-from dbdyno.store.warmup_trial import derived_warmup_s
-from dbdyno.store.workers import chosen_workers
 
 # Reasons why an engine run ended that count as a failure of the server: it refused or lost connections,
 # returned an error that is not retried, or did not answer. The network may also fail the first two.

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from dbdyno.binary import EngineProblem
-from dbdyno.experiment.durations import format_duration
+from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.promise import SHARES
 from dbdyno.experiment.schedule import Trial
@@ -32,8 +32,7 @@ from dbdyno.run.trial import notify_all, prewarm
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.stats.steady import MEAN_S, settle
 from dbdyno.store import Run
-from dbdyno.store.warmup_trial import WarmupTrial, WarmupTrials, warmup_trial_writer
-from dbdyno.store.workers import chosen_workers
+from dbdyno.store.preparation import WarmupTrial, WarmupTrials, chosen_workers, warmup_trial_writer
 
 SCHEMA = 1
 # A warm-up trial takes this many seconds, or this multiple of a measurement if that is longer.

@@ -20,7 +20,7 @@ from dbdyno.experiment.model import JUDGING_KEYS, Experiment, Variant
 from dbdyno.experiment.quantities import as_text
 from dbdyno.finding import FreeForm
 from dbdyno.store import Run
-from dbdyno.store.differences import key_differences
+from dbdyno.store.run import key_differences
 from dbdyno.store.verdict import VerdictFile
 from dbdyno.text import compose, join
 

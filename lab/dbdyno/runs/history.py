@@ -33,7 +33,7 @@ from dbdyno.stats.paired import Effect
 from dbdyno.stats.precision import factors, scatter
 from dbdyno.stats.signed_rank import cut_off
 from dbdyno.stats.verdict_rule import BLOCKS_MIN, RESULTS
-from dbdyno.store.history import (
+from dbdyno.store.several_runs import (
     ChangeState,
     Confirmation,
     ExcludedRun,

@@ -28,7 +28,7 @@ from dbdyno.stats.signed_rank import percent
 from dbdyno.stats.verdict_rule import DIRECTIONS
 from dbdyno.store import verdict
 from dbdyno.store.measured import Point
-from dbdyno.store.replication import (
+from dbdyno.store.several_runs import (
     RepeatedComparison,
     RepeatedEffect,
     RepeatedFactor,

@@ -22,7 +22,7 @@ from dbdyno.say.wording import effect_text, finite, loads, relation
 from dbdyno.stats.difference import difference
 from dbdyno.stats.paired import ALPHA, Effect, Ratios
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
-from dbdyno.store.replication import UnpairedComparison, UnpairedEffect
+from dbdyno.store.several_runs import UnpairedComparison, UnpairedEffect
 from dbdyno.text import compose, compose_count, join
 
 WEAKER = compose(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 
 from dbdyno.experiment.model import Variant
-from dbdyno.experiment.proxy import Proxy
+from dbdyno.experiment.variant import Proxy
 from dbdyno.servers.kinds.command import CommandServer
 from dbdyno.servers.kinds.remote import RemoteServer, open_remote, variant_target
 from dbdyno.servers.products.declaration import PRODUCTS, read_declaration

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from dbdyno.experiment.cpus import format_cpus
+from dbdyno.experiment.base import format_cpus
 from dbdyno.experiment.model import Variant
 from dbdyno.experiment.quantities import as_text
 from dbdyno.servers import owned_folder, ports

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dbdyno.experiment.cpus import parse_cpus
+from dbdyno.experiment.base import parse_cpus
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.admin.mysql import CR_AUTH_PLUGIN_CANNOT_LOAD, CR_SSL_CONNECTION_ERROR, MySQLAdmin

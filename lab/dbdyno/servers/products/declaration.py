@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dbdyno.experiment.file_reading import ServerConfig, read_server_config
 from dbdyno.experiment.model import Variant
 from dbdyno.experiment.quantities import is_loose, variable_name
-from dbdyno.experiment.server_config import ServerConfig, read_server_config
 from dbdyno.servers.products.mariadb import MariaDB
 from dbdyno.servers.products.mysql import MySQL
 from dbdyno.servers.products.postgresql import PostgreSQL

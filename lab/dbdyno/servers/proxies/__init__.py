@@ -13,7 +13,7 @@ from dbdyno.servers.proxies.pgbouncer import PgBouncer
 from dbdyno.servers.proxies.pgpool import Pgpool
 from dbdyno.servers.proxies.proxy import ProxyProgram
 
-# To add a program, add it here and to `Program` in experiment/proxy.py.
+# To add a program, add it here and to `ProxyName` in experiment/variant.py.
 PROGRAMS: Mapping[str, ProxyProgram] = {
     program.name: program for program in (HAProxy(), Odyssey(), PgBouncer(), Pgpool())
 }

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dbdyno.experiment.cpus import format_cpus
+from dbdyno.experiment.base import format_cpus
 from dbdyno.experiment.model import Variant
-from dbdyno.experiment.proxy import TITLES, Proxy
 from dbdyno.experiment.quantities import as_text
+from dbdyno.experiment.variant import PROXY_TITLES, Proxy
 from dbdyno.servers import ports
 from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure
 from dbdyno.servers.kinds import process
@@ -91,7 +91,7 @@ class ProxyProgram(ABC):
     @property
     def title(self) -> str:
         """The program's name in messages."""
-        return TITLES[self.name]
+        return PROXY_TITLES[self.name]
 
     def find(self, basedir: Path | None) -> tuple[str, ...]:
         """The beginning of its command line. Raises ServerProblem if it is not installed."""

@@ -1,18 +1,24 @@
-"""Converts a pydantic error to the terms of the experiment file: key, value, problem, fix."""
+"""Validates the input of the models, and reports its errors in the terms of the experiment file: key, value,
+problem, fix.
+"""
 
 from __future__ import annotations
 
 import difflib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from dbdyno.experiment import bundled, shapes
 from dbdyno.experiment import model as models
 from dbdyno.experiment.base import file_key, file_keys
 from dbdyno.experiment.errors import InputError, did_you_mean
-from dbdyno.experiment.proxy import Proxy
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.variant import Proxy
 
 # Sections whose name in the model differs from the name in the file.
 _SECTION = {"workloads": "workload", "variants": "variant"}
@@ -42,8 +48,9 @@ _MODEL: dict[str, type[BaseModel]] = {
     "variant.data": models.VariantData,
     "variant.proxy": Proxy,
 }
+_MODELS: tuple[type[BaseModel], ...] = (*_MODEL.values(), models.Loading, models.Fleet)
 # Name of a field in the model -> key in the file.
-_KEY = {field: file_key(field) for model in _MODEL.values() for field in model.model_fields}
+_KEY = {field: file_key(field) for model in _MODELS for field in model.model_fields}
 # The expected type, by pydantic's name of the error.
 _WANTED = {
     "string_type": "text in quotes",
@@ -75,7 +82,59 @@ _BRANCHES = {"str", "int", "float", "bool", "constrained-int", "constrained-floa
 _WORDS = {"client.workers": 'Or write "auto"'}
 
 
-def is_echo(error: ErrorDetails) -> bool:
+@dataclass(frozen=True)
+class Validated:
+    """The values of an experiment, as far as they are valid."""
+
+    # None if there are errors.
+    experiment: Experiment | None
+    # Field of the model -> its value.
+    valid: Mapping[str, Any]
+    # The sections of the file that have errors.
+    invalid: frozenset[str] = frozenset()
+    errors: Sequence[InputError] = ()
+
+
+def validate(resolved: Mapping[str, Any], reported: Iterable[InputError] = ()) -> Validated:
+    """The experiment of the input of its model. A key with an error in `reported` has no second one."""
+    valid: dict[str, Any] = {}
+    try:
+        # Validated as JSON: strict mode then accepts a list for a tuple and text for a path, but not text for
+        # a number.
+        experiment = Experiment.model_validate_json(json.dumps(resolved, default=str), context=valid)
+    except ValidationError as error:
+        # One error per key: a union reports an error for every branch that does not match.
+        details = [detail for detail in error.errors() if not _is_echo(detail)]
+        by_key = {error.key: error for error in (_to_input_error(detail, resolved) for detail in details)}
+        known = {one.key for one in reported}
+        errors = [
+            one for key, one in by_key.items() if key not in known and not _is_inherited(one, by_key.values())
+        ]
+        invalid = frozenset(_section(str(detail["loc"][0])) for detail in error.errors())
+        return Validated(None, valid, invalid, errors)
+    return Validated(experiment, valid)
+
+
+def _section(field: str) -> str:
+    """The section of the file in which a field of the model is."""
+    return "experiment" if field in models.TITLE_KEYS else file_key(field)
+
+
+def _is_inherited(error: InputError, errors: Iterable[InputError]) -> bool:
+    """Whether a variant's workload has this error only because the workload that it changes has it."""
+    head, workload, key = error.key.partition("].workload.")
+    return (
+        bool(workload)
+        and head.startswith("variant[")
+        and any(
+            base.key.startswith("workload[") and base.key.partition("].")[2] == key
+            for base in errors
+            if (base.value, base.problem) == (error.value, error.problem)
+        )
+    )
+
+
+def _is_echo(error: ErrorDetails) -> bool:
     """Whether `error` only repeats another one: pydantic reports a list as too short if its entries have
     errors, and a value that may also be a word, such as `auto`, once more as no such word.
     """
@@ -83,7 +142,7 @@ def is_echo(error: ErrorDetails) -> bool:
     return is_word or (error["type"] == "too_short" and bool(error["input"]))
 
 
-def to_input_error(error: ErrorDetails, document: dict[str, Any]) -> InputError:
+def _to_input_error(error: ErrorDetails, document: Mapping[str, Any]) -> InputError:
     """Convert an error of the validation; `document` has the names of the list entries."""
     location = tuple(part for part in error["loc"] if part not in _BRANCHES)
     # The variant that changes the workload in which the error is.
@@ -126,7 +185,7 @@ def to_input_error(error: ErrorDetails, document: dict[str, Any]) -> InputError:
     return InputError(key, value, f"this must be {expected}" if expected else error["msg"], fix)
 
 
-def _format_key(location: tuple[int | str, ...], document: dict[str, Any]) -> str:
+def _format_key(location: tuple[int | str, ...], document: Mapping[str, Any]) -> str:
     """("variants", 1, "server", "cpus") -> "variant[pool].server.cpus"."""
     if location and location[0] in models.TITLE_KEYS:
         return f"experiment.{location[0]}"

@@ -1,7 +1,12 @@
-"""Stores the warm-up trials, which run before the first block, and the warm-up time derived from them.
+"""What a run measures before its first block: the ceiling of the load generator, the pilot that determines
+its number of event loops, and the warm-up trials, from which the warm-up time is derived.
 
 ::
 
+    ceiling.json                    `Ceiling` of each workload: the throughput without a server
+    workers.json                    `Workers`
+    pilot/01-NAME.jsonl.gz          the engine's records of one step of the pilot
+          01-NAME-hook-NAME.txt     output of the user's hooks around the steps of one variant and workload
     warmup_trials.json              `WarmupTrials`
     warmup_trials/01-NAME.jsonl.gz  the engine's records of one warm-up trial
               01-NAME-hook-NAME.txt   output of the user's hooks
@@ -11,6 +16,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,10 +27,96 @@ from dbdyno.store import files
 from dbdyno.store.run import Run
 from dbdyno.store.trial import write_hook_output
 
-WARMUP_TRIALS = "warmup_trials.json"
-FOLDER = "warmup_trials"
-# The name of the file in runs before the end of November 2026.
-_EARLIER_NAME = "rehearsal.json"
+CEILING, WORKERS, WARMUP_TRIALS = "ceiling.json", "workers.json", "warmup_trials.json"
+PILOT_FOLDER, WARMUP_FOLDER = "pilot", "warmup_trials"
+
+
+class Ceiling(TypedDict):
+    """The ceiling of one workload."""
+
+    # Connections of its highest load, with which it was measured.
+    connections: int
+    # Transactions per second; None if the measurement failed.
+    events_per_s: float | None
+    failure: str | None
+
+
+def read_ceilings(run: Run) -> dict[str, Ceiling]:
+    """Title of a workload -> its ceiling; {} if none was measured. Raises StoreProblem."""
+    path = run.path / CEILING
+    if not path.exists():
+        return {}
+    value: dict[str, Ceiling] = files.read_json(path)["workloads"]
+    return value
+
+
+def write_ceilings(run: Run, value: dict[str, Ceiling]) -> None:
+    """Write ceiling.json. Raises StoreProblem."""
+    files.write_json(run.path / CEILING, {"schema": 1, "workloads": value})
+
+
+class Usage(TypedDict):
+    """What one step of the pilot measured."""
+
+    # CPU time of the busiest event loop, and its time of waiting for a CPU, divided by wall time.
+    busy: float
+    waiting: float
+    # Transactions per second.
+    events_per_s: float
+
+
+class Step(TypedDict):
+    """One step of the pilot: a few seconds of load with a number of event loops."""
+
+    variant: str
+    workload: str
+    workers: int
+    # None if the step failed.
+    usage: Usage | None
+    failure: str | None
+    # Name of the file with the engine's records.
+    records: str
+
+
+class Workers(TypedDict):
+    """The content of workers.json."""
+
+    schema: int
+    # Event loops in every trial.
+    workers: int
+    # The largest number that the pilot may choose.
+    limit: int
+    # Why there was no pilot; "" if there was one.
+    reason: str
+    steps: list[Step]
+
+
+def read_workers(run: Run) -> Workers | None:
+    """workers.json; None if the run has none. Raises StoreProblem."""
+    path = run.path / WORKERS
+    if not path.exists():
+        return None
+    value: Workers = files.read_json(path)
+    return value
+
+
+def write_workers(run: Run, value: Workers) -> None:
+    """Write workers.json. Raises StoreProblem."""
+    files.write_json(run.path / WORKERS, value)
+
+
+def discard_steps(run: Run) -> None:
+    """Delete the files of a pilot that was interrupted. Raises StoreProblem."""
+    folder = run.path / PILOT_FOLDER
+    if folder.exists():
+        with files.store_errors(folder):
+            shutil.rmtree(folder)
+
+
+def chosen_workers(run: Run) -> int | None:
+    """The number of event loops that the pilot has chosen; None if the experiment declares it."""
+    stored = read_workers(run)
+    return None if stored is None else stored["workers"]
 
 
 class WarmupTrial(TypedDict):
@@ -57,9 +149,8 @@ class WarmupTrials(TypedDict):
 
 def read_warmup_trials(run: Run) -> WarmupTrials | None:
     """warmup_trials.json; None if the run has none. Raises StoreProblem."""
-    paths = (run.path / WARMUP_TRIALS, run.path / _EARLIER_NAME)
-    path = next((path for path in paths if path.exists()), None)
-    if path is None:
+    path = run.path / WARMUP_TRIALS
+    if not path.exists():
         return None
     value: WarmupTrials = files.read_json(path)
     return value
@@ -127,7 +218,7 @@ def _plain(run: Run, number: int, variant: str, folder: str) -> Path:
 
 @contextmanager
 def warmup_trial_writer(
-    run: Run, number: int, variant: str, folder: str = FOLDER
+    run: Run, number: int, variant: str, folder: str = WARMUP_FOLDER
 ) -> Iterator[WarmupTrialWriter]:
     """Open the files of a warm-up trial; compress its records at the end. Raises StoreProblem."""
     plain = _plain(run, number, variant, folder)
