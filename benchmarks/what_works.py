@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.end_to_end.foreign import SERVERS, running
 
-from dbdyno.experiment.proxy import TITLES
+from dbdyno.experiment.variant import PROXY_TITLES
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "what-works"
@@ -46,7 +46,7 @@ _MODES = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.what_works", description=__doc__)
-    names = [*SERVERS, *TITLES]
+    names = [*SERVERS, *PROXY_TITLES]
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)} (default: all)")
     options = parser.parse_args()
     if unknown := sorted(set(options.names) - set(names)):
@@ -68,7 +68,7 @@ def proxy_page(name: str) -> str:
     variants = [
         f"""
 [[variant]]
-name = "{TITLES[name]}{mode and ", " + mode}"
+name = "{PROXY_TITLES[name]}{mode and ", " + mode}"
 server = {{ product = "postgresql" }}
 [variant.proxy]
 program = "{name}"
@@ -81,7 +81,7 @@ basedir = "{PROXIES}"
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "experiment.toml"
         file.write_text(text)
-        return _titled(TITLES[name], probe(str(file), "--results", folder))
+        return _titled(PROXY_TITLES[name], probe(str(file), "--results", folder))
 
 
 def probe(*arguments: str, password: str = "") -> str:

@@ -29,7 +29,7 @@ from table import paired_ratio
 from dbdyno.run.engine import Engine
 from dbdyno.run.pilot import MEASURE_S, WARMUP_S, decide, measured_usage
 from dbdyno.servers.server import Address
-from dbdyno.store.workers import Usage
+from dbdyno.store.preparation import Usage
 
 NULL_MIN, CHOICE_MIN = 1.9, 0.95
 NULL = "null target"

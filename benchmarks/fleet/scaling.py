@@ -28,7 +28,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from results import machine, write_table
 from tests.conftest import variant
 
-from dbdyno.experiment.fleet import Fleet
+from dbdyno.experiment.model import Fleet
 from dbdyno.fleet.carrier import Carrier
 from dbdyno.fleet.fleet_engine import FleetEngine
 from dbdyno.fleet.ray_carrier import RayCarrier

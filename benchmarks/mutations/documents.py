@@ -6,11 +6,11 @@ import random
 from pathlib import Path
 
 from dbdyno.problem import Problem
-from dbdyno.reading.checks.registry import examine
+from dbdyno.reading.checks import examine
 from dbdyno.reading.document import parse
-from dbdyno.reading.equivalent import equivalent
 from dbdyno.reading.reading import read
 from dbdyno.reading.record import record
+from dbdyno.reading.translation import translate_reading
 
 from .mutate import mutate_text
 from .trial import Tally
@@ -122,7 +122,7 @@ def read_all(content: bytes, name: str = "document") -> None:
     reading = read(parse(content, name))
     record(reading, examine(reading)).model_dump_json()
     try:
-        equivalent(reading)
+        translate_reading(reading)
     except Problem:
         return
 

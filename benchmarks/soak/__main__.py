@@ -25,7 +25,7 @@ from typing import Any, cast
 import psutil
 
 from dbdyno.binary import ENGINE
-from dbdyno.checks.capacities import USABLE
+from dbdyno.checks.limits import USABLE
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.experiment.server import Product
 from dbdyno.run.engine import find_engine

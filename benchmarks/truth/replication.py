@@ -13,7 +13,7 @@ from dbdyno.decide.decision import compare_all
 from dbdyno.experiment.model import Experiment
 from dbdyno.runs.replication import Names, compare_comparisons
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.store.replication import RepeatedComparison, RepeatedEffect
+from dbdyno.store.several_runs import RepeatedComparison, RepeatedEffect
 from dbdyno.store.verdict import Family, VerdictFile
 
 from .row import Promise, Row, Sample

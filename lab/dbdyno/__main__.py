@@ -17,7 +17,7 @@ def main() -> None:
         try:
             hand_over(sys.argv[1], sys.argv[2:])
         except Problem as problem:
-            from dbdyno.commands.formatting import print_problem  # noqa: PLC0415 — only a failure needs it.
+            from dbdyno.commands.failures import print_problem  # noqa: PLC0415 — only a failure needs it.
 
             print_problem(problem)
             sys.exit(problem.exit_code)

@@ -10,9 +10,8 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from string import Formatter
 
-from dbdyno.text import compose
+from dbdyno.text import compose_form
 
 # A pattern; or patterns by the key of the evidence that each needs, with "" last. An empty pattern: the
 # verdict sentence itself says it. None: the code alone.
@@ -37,5 +36,4 @@ def form(caveat: Caveat, evidence: Mapping[str, object]) -> str | None:
         caveat = next(pattern for key, pattern in caveat.items() if not key or key in evidence)
     if not caveat:
         return caveat
-    names = [name for _, name, _, _ in Formatter().parse(caveat) if name]
-    return compose(caveat, **{name: evidence[name] for name in names})
+    return compose_form(caveat, evidence)

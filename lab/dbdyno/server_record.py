@@ -21,7 +21,7 @@ class ForeignRecord(TypedDict):
     share: float
     # CPU time that the hypervisor gave to other machines.
     steal: float
-    # CPU time of no process that dbdyno can see. Runs from before the end of November 2026 lack it.
+    # CPU time of no process that dbdyno can see. Runs of version 0.2.0 lack it.
     unattributed: NotRequired[float]
     cpus: NotRequired[str]
     # The processes with the most CPU time.

@@ -61,6 +61,12 @@ def compose(pattern: str, /, **values: Any) -> Text:
     return _known(Text(pattern.format(**values), pattern, values))
 
 
+def compose_form(pattern: str, values: Mapping[str, Any]) -> Text:
+    """A text from a pattern of a table, whose forms need different ones of the values."""
+    names = {name for _, name, _, _ in Formatter().parse(pattern)}
+    return compose(pattern, **{name: value for name, value in values.items() if name in names})
+
+
 def compose_count(number: int, one: str, many: str, /, **values: Any) -> Text:
     """A text whose pattern depends on a number, such as "{number} block" and "{number} blocks"."""
     values = {"number": number, **values}

@@ -5,37 +5,21 @@ The judge reads only files, so a run can be judged again later, on another machi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from dbdyno.decide import factorial, stopping
-from dbdyno.decide.comparison import Comparison, comparison_blocks, comparison_entry, metric_entry
-from dbdyno.decide.decision import compare_all, compare_further, further_scales, relevant_to, with_overrides
-from dbdyno.decide.gate import gate, sure
-from dbdyno.decide.highest import highest_throughput
-from dbdyno.decide.second_lines import second_lines
-from dbdyno.decide.suite import suites
-from dbdyno.experiment.differences import is_identical
-from dbdyno.experiment.family import allows_false_discoveries, family_size, is_factorial
-from dbdyno.experiment.metrics import metric_text
-from dbdyno.experiment.model import Experiment
-from dbdyno.finding import Finding
+from dbdyno.decide.comparison import comparison_blocks
+from dbdyno.decide.decision import compare_all, compare_further, with_overrides
+from dbdyno.decide.factorial import judge_contrasts
+from dbdyno.experiment.family import is_factorial
 from dbdyno.measure.evidence import gather, scheduled
-from dbdyno.rules import Decided, Records, conclusion, find_all
+from dbdyno.rules import Decided, Records, find_all
 from dbdyno.say.afterwards import mark_chosen
-from dbdyno.say.caveats import caveats
-from dbdyno.say.sentence import metric_sentence, sentence
-from dbdyno.say.wording import join_words
-from dbdyno.stats.paired import ALPHA
-from dbdyno.stats.verdict_rule import ANSWERS
+from dbdyno.say.verdict_file import verdict_file
 from dbdyno.store import EXPLAINED, MEASURED, VERDICT, Run
-from dbdyno.store.endings import read_endings
+from dbdyno.store.document import write_texts
 from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.measured import MeasuredFile
-from dbdyno.store.texts import write_texts
-from dbdyno.store.verdict import Comparison as ComparisonEntry
-from dbdyno.store.verdict import Family, VerdictFile
-from dbdyno.text import compose, join
+from dbdyno.store.verdict import VerdictFile
 
 
 def judge(run: Run) -> VerdictFile:
@@ -46,39 +30,16 @@ def judge(run: Run) -> VerdictFile:
     experiment = scheduled(run)
     evidence = gather(run, experiment)
     records = Records(run, experiment, evidence)
-    all_findings = with_overrides([*records.findings_of_run, *find_all(records)], experiment)
-    comparisons = compare_all(evidence.trials, experiment, all_findings)
-    further = compare_further(evidence.trials, experiment, all_findings)
+    findings = with_overrides([*records.findings_of_run, *find_all(records)], experiment)
+    comparisons = compare_all(evidence.trials, experiment, findings)
+    further = compare_further(evidence.trials, experiment, findings)
     decided = Decided(run, experiment, evidence, comparisons, further)
-    all_findings += with_overrides(find_all(decided), experiment)
+    findings += with_overrides(find_all(decided), experiment)
+    contrasts = judge_contrasts(evidence.trials, experiment, findings) if is_factorial(experiment) else None
+    verdict = verdict_file(decided, contrasts, records.scaling, findings)
+    verdict = mark_chosen(verdict, run.chosen_afterwards())
     trials = sorted([*evidence.trials, *evidence.replaced], key=lambda trial: trial.index)
     measured = MeasuredFile(trials=trials, comparisons=[comparison_blocks(one) for one in comparisons])
-    entries = _entries(comparisons, further, experiment, all_findings, evidence.block_s)
-    contrasts = (
-        factorial.judge_contrasts(evidence.trials, experiment, all_findings)
-        if is_factorial(experiment)
-        else None
-    )
-    state = stopping.state(comparisons, contrasts, experiment)
-    factors = None if contrasts is None else factorial.entries(contrasts, experiment, evidence.block_s)
-    curves = [one.curve for entry in entries for one in (entry, *(entry.metrics or ()))]
-    verdicts = {one.verdict for one in (*curves, *(factors or ()))}
-    verdict = VerdictFile(
-        experiment=experiment.name,
-        baseline=experiment.variants[0].name,
-        order_seed=experiment.design.order_seed,
-        family=_family(experiment, has_result=not verdicts.isdisjoint(ANSWERS)),
-        comparisons=entries,
-        stopping=stopping.rule(evidence.trials, experiment, read_endings(run), state),
-        suites=suites(comparisons, evidence.trials, evidence.costs, experiment, all_findings) or None,
-        scaling=list(records.scaling) or None,
-        factors=factors,
-        checks=[*all_findings, *conclusion.findings(experiment, entries)],
-    )
-    if (max_loss_percent := experiment.design.max_loss_percent) is not None:
-        gated = gate(verdict, max_loss_percent, sure(comparisons))
-        verdict = verdict.model_copy(update={"gate": gated})
-    verdict = mark_chosen(verdict, run.chosen_afterwards())
     _write(run.judged_path, verdict, measured, records.explanation)
     return verdict
 
@@ -90,79 +51,3 @@ def _write(folder: Path, verdict: VerdictFile, measured: MeasuredFile, explanati
     failures = [trial.failure for trial in measured.trials]
     write_texts(folder, verdict.model_dump(mode="json"), explanation.model_dump(mode="json"), failures)
     verdict.write(folder / VERDICT)
-
-
-def _entries(
-    comparisons: Sequence[Comparison],
-    further: Sequence[Sequence[Comparison]],
-    experiment: Experiment,
-    found: Sequence[Finding],
-    block_s: float | None,
-) -> list[ComparisonEntry]:
-    """The entries of `comparisons` in verdict.json; `further` are the comparisons by the further metrics."""
-    lines = second_lines(comparisons, experiment)
-    relevant = [relevant_to(one.names, found) for one in comparisons]
-    return [
-        comparison_entry(
-            one,
-            sentence(one, findings, block_s, of_one),
-            caveats(findings),
-            [line.entry() for line in of_one],
-            metrics=[metric_entry(metric, metric_sentence(metric)) for metric in metrics],
-            highest=highest_throughput(one, experiment),
-        )
-        for one, findings, of_one, metrics in zip(comparisons, relevant, lines, further, strict=True)
-    ]
-
-
-def _family(experiment: Experiment, *, has_result: bool) -> Family:
-    """The number of sentences that share the family-wise error rate, and its explanation for the reader.
-
-    `has_result`: a verdict says something that may be wrong; otherwise the text does not give its chance.
-    """
-    sentences = family_size(experiment)
-    text: str
-    if all(is_identical(experiment, variant) for variant in experiment.variants[1:]):
-        text = compose("Identical variants never get a direction.")
-    elif not has_result:
-        text = ""
-    elif allows_false_discoveries(experiment):
-        text = compose(
-            "Of the verdicts with a direction, at most {alpha:g} % are expected to be wrong (false discovery "
-            "rate of {sentences} verdicts).",
-            alpha=ALPHA * 100,
-            sentences=sentences,
-        )
-    elif sentences == 1:
-        text = compose("The chance that this verdict is wrong is at most {alpha:g} %.", alpha=ALPHA * 100)
-    else:
-        text = compose(
-            "The chance that any of these {sentences} verdicts is wrong is at most {alpha:g} %.",
-            sentences=sentences,
-            alpha=ALPHA * 100,
-        )
-    if text and has_result and (further := further_scales(experiment)):
-        text = join(" ", (text, _further_text(sentences * len(further), experiment)))
-    if len(experiment.factors) > 2:
-        text += compose(" Interactions of three factors are not examined.")
-    return Family(sentences=sentences, alpha=ALPHA, text=text)
-
-
-def _further_text(count: int, experiment: Experiment) -> str:
-    """The error rate of the second family."""
-    names = join_words([metric_text(metric) for metric in experiment.metrics[1:]])
-    if allows_false_discoveries(experiment):
-        return compose(
-            "Of the verdicts on {names} with a direction, at most {alpha:g} % are expected to be wrong too "
-            "(false discovery rate of {count} verdicts).",
-            names=names,
-            alpha=ALPHA * 100,
-            count=count,
-        )
-    any_of = compose("the verdict") if count == 1 else compose("any of the {count} verdicts", count=count)
-    return compose(
-        "The chance that {any_of} on {names} is wrong is at most {alpha:g} % too.",
-        any_of=any_of,
-        names=names,
-        alpha=ALPHA * 100,
-    )

@@ -72,9 +72,9 @@ class Attack:
         data: dict[str, Any] = last["data"]
         return data
 
-    def held(self) -> Attack:
-        """Hold what must be true whatever the server did."""
-        assert self.exit_code in {0, 3, 4}, (self.exit_code, self.words)
+    def held(self, exit_code: int) -> Attack:
+        """Hold that it ended with this code, and what must be true whatever the server did."""
+        assert self.exit_code == exit_code, (self.exit_code, self.words)
         assert "panicked" not in self.words, self.words
         assert self.seconds < SECONDS_MAX
         assert self.end["memory_peak_bytes"] < MEMORY_MAX
@@ -88,8 +88,7 @@ class Attack:
 
     def refused(self, exit_code: int, says: str) -> Attack:
         """Hold that it ended with this code and with one sentence, and at most one line of advice."""
-        self.held()
-        assert self.exit_code == exit_code, self.words
+        self.held(exit_code)
         lines = self.words.splitlines()
         assert 1 <= len(lines) <= 2, self.words
         assert lines[0].startswith("dbdyno-engine: ")

@@ -15,7 +15,7 @@ from tests.end_to_end.mysql_server import MySQLServer
 
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.servers.kinds.local import LocalServer
-from dbdyno.servers.products.postgresql import ADMIN_USER
+from dbdyno.servers.products.product import ADMIN_USER
 from dbdyno.servers.workspace import Workspace
 
 # A statement in the log: session, how it travelled (`statement`, or `execute NAME`), and its text, whose

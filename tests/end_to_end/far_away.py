@@ -59,7 +59,7 @@ def main(may: str) -> None:
     give_address()
     with hostile({"login": ask}, host=FAR, plugin=CACHING_SHA2) as server:
         target = {"allow_public_key_retrieval": may == "allowed"}
-        done = attack(server, host=FAR, target=target).held()
+        done = attack(server, host=FAR, target=target).held(3)
     told = {"exit": done.exit_code, "words": done.words, "messages": [message.hex() for message in messages]}
     json.dump(told, sys.stdout)
 

@@ -15,7 +15,7 @@ from tests.end_to_end.comparing import environment, left_running
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
-from dbdyno.checks.adjustments import rounding
+from dbdyno.checks.settings import rounding
 from dbdyno.experiment.model import Experiment, Load, OltpName, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.quantities import is_equal
 from dbdyno.finding import Finding

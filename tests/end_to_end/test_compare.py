@@ -123,7 +123,9 @@ def counted(trial: StoredTrial) -> dict[str, int]:
 
 def test_the_servers_own_counters_agree(done: tuple[Any, Run]) -> None:
     _, run = done
-    for trial in run.trials():
+    trials = run.trials()
+    assert len(trials) == 8
+    for trial in trials:
         before, after = trial.server["status_before"], trial.server["status_after"]
         mine, connections = counted(trial), trial.meta["at"]["connections"]
         moved = {
@@ -212,7 +214,9 @@ def test_an_open_loop_is_judged_by_its_latency(comparing: Comparing) -> None:
     (point,) = verdict["comparisons"][0]["points"]
     assert (point["at"], point["metric"]) == ({"rate": 40.0}, "latency_p95_us")
     assert not (run.path / "report.html").exists()
-    for trial in run.trials():
+    trials = run.trials()
+    assert len(trials) == 4
+    for trial in trials:
         totals = list(trial.records())[-1]["data"]["phases"]["measure"]
         # Poisson arrivals, 40 a second for one second: within 5 standard deviations.
         assert 8 <= totals["accounting"]["due"] <= 72

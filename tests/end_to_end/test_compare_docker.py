@@ -21,7 +21,7 @@ from tests.end_to_end.docker_engine import IMAGE, DockerEngine
 from tests.end_to_end.test_examples import IMAGES, smoke
 from tests.end_to_end.test_states import FOUND, POSTGRESQL_VARIABLES, experiment, two_groups
 
-from dbdyno.experiment.cpus import format_cpus
+from dbdyno.experiment.base import format_cpus
 from dbdyno.servers.workspace import Workspace
 
 EXPERIMENT = f"""
@@ -264,7 +264,7 @@ def test_a_container_that_is_made_after_the_end_of_its_program_is_removed_too(en
     """As when the program is killed right after it has asked for one."""
     image, name = engine.import_mariadb(), "dbdyno-late"
     killed = (
-        "import os, signal; from dbdyno.servers.kinds.containers import Guardian\n"
+        "import os, signal; from dbdyno.servers.kinds.docker import Guardian\n"
         f"guardian = Guardian({name!r}); os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     ended = subprocess.run([sys.executable, "-c", killed], env=environment(), check=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.end_to_end.comparing import Comparing, left_running
 
 from dbdyno.store import VERDICT, Run
-from dbdyno.store.workers import read_workers
+from dbdyno.store.preparation import read_workers
 
 # BLOCKS: those in whose trials the server of b dies.
 EXPERIMENT = """

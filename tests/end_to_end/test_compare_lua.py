@@ -65,7 +65,9 @@ def test_a_script_of_sysbenchs_own_is_compared(results: Path) -> None:
     plans, events = (
         json.loads((ROOT / "schema" / f"{name}.schema.json").read_text()) for name in ("plan", "events")
     )
-    for trial in run.trials():
+    trials = run.trials()
+    assert len(trials) == 12
+    for trial in trials:
         assert trial.is_done
         jsonschema.validate(trial.plan, plans)
         records = list(trial.records())

@@ -113,6 +113,8 @@ def test_rows_are_inserted_in_bulk(comparing: Comparing) -> None:
     changes += ["design.blocks=1", "design.state='restore'"]
     answer = comparing.run("--no-report", *(word for change in changes for word in ("--set", change)))
     assert answer.returncode == 0, answer.stderr
-    for trial in comparing.newest().trials():
+    trials = comparing.newest().trials()
+    assert len(trials) == 2
+    for trial in trials:
         before, after = trial.server["status_before"], trial.server["status_after"]
         assert int(after["Innodb_rows_inserted"]) > int(before["Innodb_rows_inserted"])

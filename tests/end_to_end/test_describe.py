@@ -9,8 +9,7 @@ from typing import Any, get_args
 import pytest
 from tests.conftest import variant
 
-from dbdyno.checks.p02_data import shapes
-from dbdyno.checks.tables import Shape
+from dbdyno.checks.tables import Shape, shapes
 from dbdyno.experiment.model import Experiment, Load, OltpName, OltpWorkload, ServerSpec, SqlWorkload, Variant
 from dbdyno.run.description import Tables, describe
 from dbdyno.run.engine import Engine

@@ -22,7 +22,7 @@ import psutil
 import pytest
 
 from dbdyno.binary import EngineProblem
-from dbdyno.experiment.fleet import Fleet
+from dbdyno.experiment.model import Fleet
 from dbdyno.fleet.carrier import EngineLost
 from dbdyno.fleet.fleet_engine import FleetEngine
 from dbdyno.fleet.streams import SILENT_S
@@ -318,6 +318,7 @@ def test_rows_that_engines_insert_do_not_collide(fleet: FleetEngine, mariadb: Lo
         assert result.end is not None
         assert result.done, result.failure()
         counts = list(result.end["phases"].values())
+        assert counts
         assert all(phase["errors"] == {} for phase in counts)
         ((rows,),) = mariadb.query("SELECT COUNT(*) FROM dbdyno.unique_numbers")
         events = sum(phase["events"] for phase in counts)

@@ -71,7 +71,7 @@ def test_the_experiment_goes_on_with_the_hosts_that_are_left(made: Scene, words:
 RUN_TWICE = """
 import json, os, sys
 from contextlib import closing
-from dbdyno.experiment.fleet import Fleet
+from dbdyno.experiment.model import Fleet
 from dbdyno.fleet.fleet_engine import FleetEngine
 from dbdyno.fleet.ray_carrier import RayCarrier
 plan = json.load(sys.stdin)

@@ -13,17 +13,17 @@ from tests.end_to_end import hostile_postgresql, hostile_server
 from tests.end_to_end.hostile_postgresql import HostilePostgreSQL, described, done, message
 from tests.end_to_end.hostile_server import OK, Misdeed, Peer, definition, header
 
-from dbdyno.checks import tables, tables_postgresql
-from dbdyno.checks.p22_thread_pool import _account, _has_privilege
+from dbdyno.checks import tables
+from dbdyno.checks.connections import _account, _has_privilege
 from dbdyno.checks.plans import read_plan
 from dbdyno.problem import Problem
 from dbdyno.run.loading import list_tables
 from dbdyno.run.marked_tables import marked_tables
 from dbdyno.run.sampling import _waits
-from dbdyno.servers.admin import postgresql, secure_connection
+from dbdyno.servers.admin import mysql, postgresql
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.kinds.remote import Password, RemoteServer
-from dbdyno.servers.kinds.remote_changes import VARIABLES
+from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.url import parse_url
 
@@ -168,9 +168,9 @@ def refused_or_done(ask: Callable[[], object]) -> str:
 def questions(server: RemoteServer) -> dict[str, Callable[[], object]]:
     """What dbdyno asks a server that it does not start."""
     is_postgresql = server.address().protocol == "postgresql"
-    reader = tables_postgresql if is_postgresql else tables
+    reader = tables.READERS[server.address().protocol]
     admin: AdminConnection = server._admin
-    of_protocol = VARIABLES[server.address().protocol]
+    of_protocol = PROTOCOLS[server.address().protocol].variables
     shape = tables.Shape(columns=[], indexes={})
     asked: dict[str, Callable[[], object]] = {
         "describe": server.describe,
@@ -202,7 +202,7 @@ def ask_all(url: str) -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def _short_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secure_connection, "PACKET_SILENCE_S_MAX", SILENCE_S_MAX)
+    monkeypatch.setattr(mysql, "PACKET_SILENCE_S_MAX", SILENCE_S_MAX)
     monkeypatch.setattr(postgresql, "PART_SILENCE_S_MAX", SILENCE_S_MAX)
 
 

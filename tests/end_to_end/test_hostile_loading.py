@@ -61,7 +61,7 @@ def test_a_loading_server_gets_generated_rows_and_no_file(file: WatchedFile) -> 
         return True
 
     with hostile({"query": loading(file, store)}) as server:
-        attack(server, "prepare", loading={"streams": 1}).held()
+        attack(server, "prepare", loading={"streams": 1}).held(0)
     assert not file.opened()
     assert WatchedFile.SECRET not in server.received
     *rows, rest = b"".join(got).split(b";")
@@ -85,8 +85,7 @@ def test_more_rows_than_were_sent_are_not_believed(file: WatchedFile) -> None:
         return True
 
     with hostile({"query": loading(file, boast)}) as server:
-        done = attack(server, "prepare").held()
-        assert done.exit_code == 4, done.words
+        attack(server, "prepare").refused(4, "LOAD DATA LOCAL stored 18446744073709551615 of 50 rows")
 
 
 @pytest.mark.parametrize("closes", ["before the answer", "in the answer"])
@@ -132,6 +131,6 @@ def test_local_files_are_announced_by_loading_connections_only(command: str) -> 
         return True
 
     with hostile({"login": look}) as server:
-        attack(server, command).held()
+        attack(server, command).held(0)
     assert seen
     assert not any(capabilities & CLIENT_LOCAL_FILES for capabilities in seen)

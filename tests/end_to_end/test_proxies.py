@@ -16,7 +16,7 @@ from tests.conftest import SMALL
 from tests.end_to_end.comparing import Comparing, environment, left_running, wait_until
 
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.experiment.proxy import Proxy
+from dbdyno.experiment.variant import Proxy
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.proxies import PROGRAMS
 from dbdyno.servers.server import ServerProblem
@@ -33,12 +33,13 @@ name = "oltp_point_select"
 table_size = 1_000
 [load]
 connections = [4]
-duration = "1s"
-warmup = "500ms"
+# Long enough that the edges of the measurement do not contradict its mean (R03) on a busy machine.
+duration = "3s"
+warmup = "200ms"
 [design]
 repeat_disturbed = false
 pairing = "PAIRING"
-blocks = 2
+blocks = 1
 metrics = ["throughput", "cpu_per_transaction"]
 [[variant]]
 name = "direct"
@@ -144,13 +145,14 @@ def test_a_program_that_is_not_there_is_an_error(workspace: Workspace, tmp_path:
 
 
 @pytest.mark.parametrize(("program", "pairing"), [("pgpool", "trials"), ("pgbouncer", "slices")])
-def test_the_hop_has_its_costs_with_an_interval(results: Path, program: str, pairing: str) -> None:
+def test_the_time_of_the_proxy_is_stored_with_every_trial(results: Path, program: str, pairing: str) -> None:
     text = COMPARISON.replace("PROGRAM", program).replace("PAIRING", pairing)
     comparing = Comparing(results, text)
     answer = comparing.run("--no-report")
-    assert answer.returncode in (0, 1, 4, 5), answer.stderr
+    assert answer.returncode == 0, answer.stderr
     run = comparing.newest()
     trials = run.trials()
+    assert len(trials) == 2
     assert all(trial.is_done for trial in trials), [trial.meta for trial in trials]
     for trial in trials:
         server, plan = trial.server, trial.plan
@@ -175,7 +177,7 @@ def command_line(process: psutil.Process) -> str:
 
 def test_nothing_outlives_a_killed_command(results: Path) -> None:
     """Pgpool-II forks for its clients, and none of these stays."""
-    text = COMPARISON.replace("PROGRAM", "pgpool").replace("PAIRING", "trials").replace('"1s"', '"60s"')
+    text = COMPARISON.replace("PROGRAM", "pgpool").replace("PAIRING", "trials").replace('"3s"', '"60s"')
     comparing = Comparing(results, text)
     process = subprocess.Popen(
         comparing.command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.reading.checks.registry import examine
+from dbdyno.reading.checks import examine
 from dbdyno.reading.document import parse
 from dbdyno.reading.reading import Reading, read
 from dbdyno.servers.kinds.local import LocalServer

@@ -11,9 +11,8 @@ from playwright.sync_api import Browser
 from tests.end_to_end.browser import Watched, chromium, watch
 from tests.unit.stored_run import Making, make, verdict_of
 
-from dbdyno import report
+from dbdyno import report, result_text
 from dbdyno.languages import languages, translator
-from dbdyno.report import formatting
 from dbdyno.report.writing import report_folder
 from dbdyno.store import Run
 from dbdyno.text import recall
@@ -85,18 +84,21 @@ def test_the_values_are_those_of_the_verdict_file(browser: Browser, run: Run, la
     (comparison,) = verdict_of(run)["comparisons"]
     curve = comparison["curve"]
     box = page.locator("#verdict .verdict")
-    assert box.locator(".word").inner_text().lower() == translate(formatting.VERDICTS[curve["verdict"]])
-    assert box.locator(".ratio").inner_text() == f"{formatting.percent(curve['effect_percent'])} %"
+    assert box.locator(".word").inner_text().lower() == translate(result_text.VERDICTS[curve["verdict"]])
+    assert box.locator(".ratio").inner_text() == f"{result_text.percent(curve['effect_percent'])} %"
     assert box.locator(".caveats li").all_inner_texts() == [
         translate(recall(one)) for one in curve["caveats"]
     ]
-    rows = page.locator("#results table.results").first.locator("tbody tr")
-    for row, point in zip(rows.all(), comparison["points"], strict=False):
+    rows = page.locator("#results table.results").first.locator("tbody tr").all()
+    points = comparison["points"]
+    # A row below those of the points is that of all of them together.
+    assert len(rows) >= len(points) > 0
+    for row, point in zip(rows, points, strict=False):
         cells = row.locator("td").all_inner_texts()
-        assert cells[2] == f"{formatting.percent(point['effect_percent'])} %"
+        assert cells[2] == f"{result_text.percent(point['effect_percent'])} %"
         low, high = point["interval_percent"]
-        assert cells[3] == f"[{formatting.percent(low)}, {formatting.percent(high)}]"
-        assert cells[5] == translate(formatting.VERDICTS[point["verdict"]])
+        assert cells[3] == f"[{result_text.percent(low)}, {result_text.percent(high)}]"
+        assert cells[5] == translate(result_text.VERDICTS[point["verdict"]])
     page.context.close()
 
 
@@ -105,7 +107,7 @@ def test_a_telephone_shows_change_and_verdict_without_scrolling(browser: Browser
     table = page.locator("#results .scroll").first
     assert table.evaluate("one => one.scrollWidth <= one.clientWidth")
     cells = table.locator("tbody tr").first.locator("td:visible").all_inner_texts()
-    assert cells[0].startswith(formatting.MINUS)
+    assert cells[0].startswith(result_text.MINUS)
     assert "[" in cells[0]
     assert cells[-1] == "slower"
     chart = page.locator("figure").first.locator("svg:visible")

@@ -107,7 +107,7 @@ def test_a_session_of_a_remote_server_allows_it_if_the_account_may(
     file = tmp_path / "journal.sql"
     file.write_text(WORKLOAD)
     refused = run(server, file, results)
-    assert refused.returncode != 0
+    assert refused.returncode == 4, refused.stderr
     assert f"{REQUIRE_KEY} is ON" in refused.stderr
     assert "(journal)" in refused.stderr
     assert "Grant the account SESSION_VARIABLES_ADMIN" in refused.stderr

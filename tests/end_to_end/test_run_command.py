@@ -31,7 +31,7 @@ from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Address
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
-from dbdyno.store.workers import read_workers
+from dbdyno.store.preparation import read_workers
 
 LATENCIES = ("mean ms", "p95 ms", "p99 ms", "max ms")
 # Without a pilot, which takes seconds.

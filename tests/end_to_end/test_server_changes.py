@@ -24,14 +24,14 @@ from tests.end_to_end.comparing import Comparing, environment, refused, wait_unt
 from tests.end_to_end.mysql_server import MySQLServer
 from tests.end_to_end.test_compare_reached_postgresql import RIGHTS
 
-from dbdyno.cli.data import data as data_command
+from dbdyno.cli.servers import data as data_command
 from dbdyno.commands.choices import Action
-from dbdyno.commands.formatting import print_problem
+from dbdyno.commands.failures import print_problem
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.problem import Problem
-from dbdyno.servers.changes import StoredChanges, stored_changes
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.kinds.remote import Password, RemoteServer
+from dbdyno.servers.kinds.remote_changes import StoredChanges, stored_changes
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.url import parse_url
 from dbdyno.servers.workspace import Workspace

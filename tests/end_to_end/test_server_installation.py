@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 from tests.end_to_end.comparing import Comparing
 
-from dbdyno.servers.sources.catalogue import SOURCES
-from dbdyno.servers.sources.release import choose_release
+from dbdyno.servers.sources.source import SOURCES, choose_release
 
 NEW, OLD = "18", "14"
 EXPERIMENT = """
@@ -75,8 +74,10 @@ class Files:
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of PostgreSQL 18 from its registry."""
-    release = choose_release("postgresql", NEW, "maven")
-    return SOURCES["maven"].fetch(release, tmp_path_factory.mktemp("archive"), lambda _: None)
+    release, source = choose_release("postgresql", NEW, "maven"), SOURCES["maven"]
+    folder = tmp_path_factory.mktemp("archive")
+    source.fetch(release, folder, lambda _: None)
+    return folder / source.file_name(release)
 
 
 @pytest.fixture
@@ -118,13 +119,14 @@ def install_by_url(address: str, checksum: str) -> subprocess.CompletedProcess[s
     return servers("install", "postgresql", "18", "--url", address, "--sha256", checksum)
 
 
-def test_installed_versions_are_compared(results: Path, cache: Path) -> None:
+def test_installed_versions_are_compared(results: Path, cache: Path, archive: Path) -> None:
     comparing = Comparing(results, EXPERIMENT)
     refused = comparing.run()
     assert refused.returncode == 2
     assert "dbdyno servers install postgresql 14" in refused.stderr
-    for version in (NEW, OLD):
-        answer = servers("install", "postgresql", version)
+    # One from the registry, and one from the file that was fetched from there already.
+    checksum = hashlib.sha256(archive.read_bytes()).hexdigest()
+    for answer in (servers("install", "postgresql", OLD), install_by_url(str(archive), checksum)):
         assert answer.returncode == 0, answer.stderr
     answer = comparing.run("--no-report")
     assert answer.returncode == 0, answer.stderr

@@ -68,7 +68,7 @@ warmup = "0s"
 [client]
 workers = 1
 [design]
-blocks = 2
+blocks = 1
 state = "reset"
 repeat_disturbed = false
 """

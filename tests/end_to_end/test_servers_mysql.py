@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -112,13 +113,19 @@ def test_administration_does_not_wait_for_a_full_thread_pool(pooled: LocalServer
 @pytest.mark.parametrize(
     ("spec", "told"),
     [
-        ({"variables": {"inodb_io_capacity": 5}}, "'inodb_io_capacity' (did you mean 'innodb_io_capacity'?)"),
+        (
+            {"variables": {"inodb_io_capacity": 5}},
+            r"this MySQL.* server .*'inodb_io_capacity' \(did you mean 'innodb_io_capacity'\?\)",
+        ),
         (
             {"variables": {"innodb_flush_method": "blah"}},
-            "refuses the value 'blah' for 'innodb_flush_method'",
+            "this MySQL.* server refuses the value 'blah' for 'innodb_flush_method'",
         ),
-        ({"arguments": ("--plugin-load-add=nosuch.so",)}, "ignored a declared setting"),
-        ({"variables": {"datadir": "/x"}}, "variables.datadir cannot be declared"),
+        (
+            {"arguments": ("--plugin-load-add=nosuch.so",)},
+            r"ignored a declared setting: .*nosuch\.so",
+        ),
+        ({"variables": {"datadir": "/x"}}, r"variables\.datadir cannot be declared"),
     ],
 )
 def test_a_variant_that_cannot_be_served_is_told_why(
@@ -129,12 +136,7 @@ def test_a_variant_that_cannot_be_served_is_told_why(
         closing(LocalServer(variant("bad", **spec), workspace, None)) as server,
     ):
         server.start()
-    assert told in caught.value.text, caught.value.text
-    assert (
-        "MySQL" in caught.value.text
-        or "variables.datadir" in caught.value.text
-        or "nosuch" in caught.value.text
-    )
+    assert re.search(told, caught.value.text), caught.value.text
 
 
 def test_a_folder_without_a_server_and_the_wrong_product_are_told(workspace: Workspace) -> None:
@@ -147,7 +149,7 @@ def test_a_folder_without_a_server_and_the_wrong_product_are_told(workspace: Wor
         wrong = Variant(name="wrong", server=spec)
         with pytest.raises(ServerProblem) as caught:
             Snapshots(workspace).find_bytes(asked, asked.workloads[0], wrong)
-        assert told in caught.value.text, caught.value.text
+        assert re.search(told, caught.value.text), caught.value.text
 
 
 def experiment() -> Experiment:

@@ -11,9 +11,9 @@ from tests.end_to_end.mysql_server import MySQLServer
 from dbdyno.experiment.model import ServerSpec
 from dbdyno.servers import open_remote
 from dbdyno.servers.admin.mysql import MySQLAdmin, connector
-from dbdyno.servers.changes import stored_changes
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.kinds.remote import Password, RemoteServer
+from dbdyno.servers.kinds.remote_changes import stored_changes
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.url import parse_url
 

@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 from tests.conftest import variant
 
-from dbdyno.cli.clean import clean
+from dbdyno.cli.servers import clean
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload
 from dbdyno.servers import open_server
 from dbdyno.servers.kinds.local import LocalServer
-from dbdyno.servers.server import Server, ServerProblem
-from dbdyno.servers.snapshots import empty
+from dbdyno.servers.server import MachineProblem, Server, ServerProblem
 from dbdyno.servers.snapshots.cache import SNAPSHOTS_MAX, Snapshots
-from dbdyno.servers.snapshots.snapshot import Snapshot
+from dbdyno.servers.snapshots.directories import Snapshot, remove_unused_empty
 from dbdyno.servers.workspace import Workspace
 
 ROWS = 5_000
@@ -194,9 +193,11 @@ def test_clean_shows_the_cache_and_removes_what_is_not_used(
 def test_too_little_space_is_told_before_loading(place: Workspace) -> None:
     huge = experiment()
     workload = OltpWorkload(name="oltp_read_only", tables=100_000, table_size=1_000_000)
-    with pytest.raises(Exception, match=r"no space left for a snapshot of 100,000,000,000 rows") as caught:
+    with pytest.raises(
+        MachineProblem, match="no space left for a snapshot of 100,000,000,000 rows"
+    ) as caught:
         Snapshots(place).obtain(huge, workload, huge.variants[0], Loader())
-    assert getattr(caught.value, "exit_code", None) == 4
+    assert caught.value.exit_code == 4
 
 
 def installed(place: Workspace, name: str, **variables: str) -> None:
@@ -227,4 +228,4 @@ def test_an_empty_data_directory_is_installed_once_for_each_file_format(
         (folder / "aria_log_control").write_bytes(b"changed")
     installed(place, "fourth")
     assert keys == ["first", "third", "fourth"]
-    assert (empty.remove_unused(place, 1), len(list(place.empty.glob("*/data")))) == (1, 1)
+    assert (remove_unused_empty(place, 1), len(list(place.empty.glob("*/data")))) == (1, 1)

@@ -21,11 +21,11 @@ from tests.end_to_end.test_answer_timeout import PRODUCTS
 from tests.end_to_end.test_run_command import Running
 
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.servers.admin import silence
+from dbdyno.servers.admin import connection
 from dbdyno.servers.admin.connection import answers_within
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import ServerProblem
-from dbdyno.servers.snapshots.empty import remove_unused
+from dbdyno.servers.snapshots.directories import remove_unused_empty
 from dbdyno.servers.workspace import Workspace
 
 # Logins of 10 s and 2 s, 5 s before them, and what a busy machine adds.
@@ -41,8 +41,8 @@ BOTH = pytest.mark.parametrize("spec", [variant(), POSTGRESQL], ids=PRODUCTS)
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorter limits of dbdyno's logins; the tests of `dbdyno compare` below wait for the real ones."""
-    monkeypatch.setattr(silence, "LOGIN_EVERY_S", 1.0)
-    monkeypatch.setattr(silence, "LOGIN_TIMEOUTS_S", (3, 1))
+    monkeypatch.setattr(connection, "LOGIN_EVERY_S", 1.0)
+    monkeypatch.setattr(connection, "LOGIN_TIMEOUTS_S", (3, 1))
 
 
 @BOTH
@@ -74,7 +74,7 @@ def test_a_slow_statement_goes_on_if_logins_are_answered(spec: Variant, workspac
 @BOTH
 def test_an_installer_that_is_stopped_is_named(spec: Variant, workspace: Workspace) -> None:
     # Otherwise it would be copied.
-    remove_unused(workspace, 0)
+    remove_unused_empty(workspace, 0)
     with closing(LocalServer(spec, workspace, None)) as server, stopping_next_child(), named():
         server.restore()
 

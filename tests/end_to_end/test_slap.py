@@ -76,6 +76,15 @@ def flavour(request: pytest.FixtureRequest) -> Flavour:
     return found
 
 
+def of_both(often: Sequence[str], on_mariadb: Sequence[str] = ()) -> list[object]:
+    """Lines for both clients, and further ones for MariaDB's, which have the mark `long` for MySQL's."""
+    return [
+        *(pytest.param(flavour, line) for flavour in ("mysql", "mariadb") for line in often),
+        *(pytest.param("mariadb", line) for line in on_mariadb),
+        *(pytest.param("mysql", line, marks=pytest.mark.long) for line in on_mariadb),
+    ]
+
+
 AUTO = "-a --auto-generate-sql-load-type={0} {1} -c 1,2 -i 2 --number-of-queries=7 -x 2:1 -y 2 -vvv"
 MORE = "--auto-generate-sql-unique-write-number=4 --auto-generate-sql-unique-query-number=3"
 KEYS = (
@@ -83,9 +92,9 @@ KEYS = (
     "--auto-generate-sql-guid-primary -e innodb,memory",
 )
 LOADS = ("mixed", "update", "write", "key", "read")
+GENERATED = [AUTO.format(load, f"{key} {MORE}") for load in LOADS for key in KEYS]
 PRINTED = [
     "-a",
-    *(AUTO.format(load, f"{key} {MORE}") for load in LOADS for key in KEYS),
     "-a --auto-generate-sql-execute-number=12 -c 2 -x 3:1 -y 2:1",
     "-a -y 0 -x 1:1 --auto-generate-sql-write-number=2 --auto-generate-sql-load-type=update",
     "-q a;b|;|c -F ; --create x;y --commit=2 --detach=1 -vv",
@@ -117,7 +126,9 @@ def words(line: str) -> list[str]:
     return [word.replace("|", " ") for word in line.split()]
 
 
-@pytest.mark.parametrize("line", [*PRINTED, *REFUSED])
+@pytest.mark.parametrize(
+    ("flavour", "line"), of_both([*PRINTED, *REFUSED, *GENERATED[:2]], GENERATED[2:]), indirect=["flavour"]
+)
 def test_what_is_printed_without_a_server_is_the_same(flavour: Flavour, line: str, tmp_path: Path) -> None:
     (tmp_path / "queries.sql").write_text("select 1;select 2\nselect 3;\n\nselect 4")
     arguments = ["--only-print", *words(line)]
@@ -143,7 +154,7 @@ REPORTED = [
 ]
 
 
-@pytest.mark.parametrize("line", REPORTED)
+@pytest.mark.parametrize(("flavour", "line"), of_both(REPORTED[:3], REPORTED[3:]), indirect=["flavour"])
 def test_reports_have_the_same_form(flavour: Flavour, line: str) -> None:
     said = [flavour.say(side, *words(line)).masked() for side in (flavour.real, flavour.ours)]
     assert said[1] == said[0]
@@ -161,7 +172,7 @@ SENT = [
 ]
 
 
-@pytest.mark.parametrize("line", SENT)
+@pytest.mark.parametrize(("flavour", "line"), of_both(SENT[:2], SENT[2:]), indirect=["flavour"])
 def test_the_server_hears_the_same(flavour: Flavour, line: str) -> None:
     heard = []
     for side in (flavour.real, flavour.ours):

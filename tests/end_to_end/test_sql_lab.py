@@ -182,7 +182,7 @@ def test_a_set_up_that_breaks_off_is_left_to_its_author(server: LocalServer, res
     file = results / "broken.sql"
     file.write_text(SHOP.replace("CREATE TABLE log (id", "CREATE TABLE log (id WRONG, id"))
     answer = dbdyno("run", str(file), "--target", place, "--time", "1s", password=address.password)
-    assert answer.returncode != 0
+    assert answer.returncode == 4, answer.stderr
     assert "setup was interrupted" in answer.stderr
     assert "Traceback" not in answer.stderr
     server.query(f"DROP TABLE `{address.database}`.item")

@@ -134,7 +134,13 @@ def test_a_whole_life_of_bulk_insert(sbtest: Database, way: tuple[str, ...]) -> 
     same_either_way(sbtest, Case("bulk_insert", run, sql=("SELECT 1",), timed=True, asked=MYSQL_SCHEMA), way)
 
 
-@pytest.mark.parametrize("arguments", EXACT)
+# `test_a_whole_life` compares the same runs, after each side's own `prepare`.
+IN_A_LIFE = [f"{name} {SMALL} --events=15" for name in OLTP if name != "oltp_read_write"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [pytest.param(case, marks=[pytest.mark.long] if case in IN_A_LIFE else []) for case in EXACT]
+)
 def test_counts(sbtest: Database, arguments: str, way: tuple[str, ...]) -> None:
     tables = " ".join(word for word in arguments.split() if "--table" in word)
     name = arguments.split(maxsplit=1)[0]

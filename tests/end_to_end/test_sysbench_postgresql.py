@@ -1,11 +1,14 @@
 """The bundled tests on a real PostgreSQL: dbdyno says, counts, sends and leaves behind what sysbench does.
 
-Each case runs twice: natively, and with `--lua` through the very scripts of the package.
+MariaDB has every case by both ways (test_sysbench_mariadb.py, test_sysbench_errors.py). Here run those that
+differ by protocol: data types, how statements travel, errors, and the login.
+`make test-long` runs the others.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 import pytest
@@ -42,6 +45,28 @@ ROWS = (
     "COUNT(*) FILTER (WHERE pad ~ '^([0-9]{11}-){4}[0-9]{11} *$') FROM sbtest1",
 )
 
+NATIVE: tuple[str, ...] = ()
+LUA = ("--lua",)
+
+
+def by(way: tuple[str, ...], cases: Iterable[str], often: Collection[str]) -> list[object]:
+    """Cases by one of dbdyno's two ways; those that are not in `often` have the mark `long`."""
+    return [
+        pytest.param(
+            case,
+            way,
+            id=f"{case} {'lua' if way else 'native'}",
+            marks=[] if case in often else [pytest.mark.long],
+        )
+        for case in cases
+    ]
+
+
+def either_way(cases: Collection[str], often: Collection[str], by_script: Collection[str]) -> list[object]:
+    """Each case natively, of which some run often, and by the scripts, of which others do."""
+    return [*by(NATIVE, cases, often), *by(LUA, cases, by_script)]
+
+
 PREPARED = {
     "two tables": "oltp_read_write --tables=2 --table-size=300",
     "by two threads": "oltp_read_write --tables=2 --table-size=300 --threads=2",
@@ -73,7 +98,10 @@ TIMED = [
 ]
 
 
-@pytest.mark.parametrize("name", PREPARED)
+@pytest.mark.parametrize(
+    ("name", "way"),
+    either_way(PREPARED, ("two tables", "without auto_inc", "secondary", "some INSERTs"), ("two tables",)),
+)
 def test_prepare(pgsbtest: PostgreSQLDatabase, name: str, way: tuple[str, ...]) -> None:
     run = f"sysbench {PREPARED[name]} {{db}} {{only}} prepare"
     asked = SCHEMA if name in ("some INSERTs", "secondary") else (*SCHEMA, *ROWS)
@@ -81,7 +109,9 @@ def test_prepare(pgsbtest: PostgreSQLDatabase, name: str, way: tuple[str, ...]) 
     same_either_way(pgsbtest, Case(name, run, unordered="threads" in run, asked=asked), way)
 
 
-@pytest.mark.parametrize("name", ["oltp_read_write", "oltp_insert"])
+@pytest.mark.parametrize(
+    ("name", "way"), either_way(["oltp_read_write", "oltp_insert"], ["oltp_read_write"], ["oltp_read_write"])
+)
 def test_a_whole_life(pgsbtest: PostgreSQLDatabase, name: str, way: tuple[str, ...]) -> None:
     """prepare, run and cleanup, as shell scripts do it; sysbench has no prewarm for PostgreSQL."""
     common = f"sysbench {name} {{db}} {{only}} {SMALL} --events=10"
@@ -103,19 +133,24 @@ def test_a_whole_life_of_bulk_insert(pgsbtest: PostgreSQLDatabase, way: tuple[st
 BY_SCRIPT = [case for case in EXACT if case.startswith(("oltp_read_write", "oltp_insert", "select_random"))]
 
 
+# How reads, writes and other statements are counted, prepared and as text.
+COUNTED_OFTEN = (
+    f"oltp_read_write {SMALL} --events=15",
+    f"oltp_read_write {SMALL} --events=15 --db-ps-mode=disable",
+    f"oltp_insert {SMALL} --events=15",
+    "select_random_points --table-size=300 --events=15 --random_points=3",
+)
+
+
 @pytest.mark.parametrize(
-    ("arguments", "way"),
-    [
-        *(pytest.param(case, (), id=f"{case} native") for case in EXACT),
-        *(pytest.param(case, ("--lua",), id=f"{case} lua") for case in BY_SCRIPT),
-    ],
+    ("arguments", "way"), [*by(NATIVE, EXACT, COUNTED_OFTEN), *by(LUA, BY_SCRIPT, COUNTED_OFTEN[:2])]
 )
 def test_counts(pgsbtest: PostgreSQLDatabase, arguments: str, way: tuple[str, ...]) -> None:
     run = f"sysbench {arguments} {{db}} {{only}} run"
     same_either_way(pgsbtest, Case(arguments, run, tables=tables_for(arguments)), way)
 
 
-@pytest.mark.parametrize("arguments", TIMED)
+@pytest.mark.parametrize(("arguments", "way"), either_way(TIMED, (), ()))
 def test_by_the_clock(pgsbtest: PostgreSQLDatabase, arguments: str, way: tuple[str, ...]) -> None:
     run = f"sysbench {arguments} {{db}} {{only}} run"
     same_either_way(pgsbtest, Case(arguments, run, tables=tables_for(arguments), timed=True), way)
@@ -231,12 +266,22 @@ COUNTED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSALS)
+@pytest.mark.parametrize(
+    ("name", "way"),
+    either_way(
+        REFUSALS,
+        REFUSALS,
+        ("wrong password", "no table, as text", "nothing to clean up", "a table is there already"),
+    ),
+)
 def test_it_cannot_begin(pgsbtest: PostgreSQLDatabase, name: str, way: tuple[str, ...]) -> None:
     same_either_way(pgsbtest, replace(REFUSALS[name], name=name), way)
 
 
-@pytest.mark.parametrize("name", COUNTED)
+@pytest.mark.parametrize(
+    ("name", "way"),
+    either_way(COUNTED, COUNTED, ("deadlocks", "an error that is not ignored, as text")),
+)
 def test_errors_in_a_run(pgsbtest: PostgreSQLDatabase, name: str, way: tuple[str, ...]) -> None:
     same_either_way(pgsbtest, replace(COUNTED[name], name=name, tables=TABLES), way)
 

@@ -18,13 +18,18 @@ from tests.end_to_end.comparing import EXPERIMENT
 from tests.end_to_end.serving import QUERIES, opened, request, runs_of, serving, status_of, two_runs
 from tests.unit.stored_run import verdict_of
 
+from dbdyno import result_text
 from dbdyno.languages import translator
 from dbdyno.report import formatting
 from dbdyno.ui.pages import RunReader
 
 TOKEN = "0123456789abcdef-a-token"
 # Long enough that a trial is seen while it runs.
-LONGER = EXPERIMENT.replace('duration = "1s"', 'duration = "3s"').replace("[1, 4]", "[4]")
+LONGER = (
+    EXPERIMENT.replace('duration = "1s"', 'duration = "3s"')
+    .replace("[1, 4]", "[4]")
+    .replace("blocks = 2", "blocks = 1")
+)
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +127,7 @@ def test_two_runs_are_shown_with_the_answer_of_diff(browser: Browser, address: s
 def test_korean_pages(browser: Browser, results: Path, tmp_path: Path) -> None:
     with serving(results, tmp_path, "--lang", "ko") as address:
         watched = opened(browser, f"{address}/run/made/{runs_of(results)[0].path.name}")
-        expect(watched.page.locator(".word")).to_have_text(translator("ko")(formatting.VERDICTS["slower"]))
+        expect(watched.page.locator(".word")).to_have_text(translator("ko")(result_text.VERDICTS["slower"]))
         assert watched.page.locator("html").get_attribute("lang") == "ko-KR"
         assert watched.violations() == []
         watched.page.context.close()
@@ -134,7 +139,7 @@ def test_an_experiment_is_checked_started_and_followed(browser: Browser, tmp_pat
         page = opened(browser, f"{address}/new").page
         source = page.get_by_label("Experiment file (TOML)")
         source.fill(
-            LONGER.replace("connections = [4]", "connections = [0]").replace("blocks = 2", "blocks = 0")
+            LONGER.replace("connections = [4]", "connections = [0]").replace("blocks = 1", "blocks = 0")
         )
         expect(page.get_by_text("2 errors")).to_be_visible()
         expect(page.get_by_text("load.connections")).to_be_visible()

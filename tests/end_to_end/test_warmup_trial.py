@@ -22,7 +22,7 @@ from dbdyno.run.loading import prepare
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
-from dbdyno.store.warmup_trial import WarmupTrial
+from dbdyno.store.preparation import WarmupTrial
 
 pytestmark = pytest.mark.alone
 LENGTH_S = 30.0

@@ -16,7 +16,7 @@ from tests.end_to_end.comparing import EXPERIMENT, TIME_LIMIT_S, Comparing, envi
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 
-from dbdyno.report import formatting
+from dbdyno import result_text
 from dbdyno.store import Run
 from dbdyno.store.listing import find_run, is_running
 from dbdyno.watch import view
@@ -98,8 +98,8 @@ def check_trials(app: WatchApp, run: Run) -> None:
         seconds = (totals["end_us"] - totals["start_us"]) / 1e6
         figures = dict(zip(view.COLUMNS, row, strict=True))
         assert figures["variant"][0] == trial.meta["variant"][0]
-        assert figures["transactions/s"] == formatting.rate(totals["events"] / seconds)
-        assert figures["p99 ms"] == formatting.milliseconds(totals["percentiles_us"]["p99"]["value_us"])
+        assert figures["transactions/s"] == result_text.rate(totals["events"] / seconds)
+        assert figures["p99 ms"] == result_text.milliseconds(totals["percentiles_us"]["p99"]["value_us"])
         assert figures["errors"] == str(sum(totals["errors"].values()))
         assert float(figures["CPUs"]) > 0.0
 

@@ -18,8 +18,8 @@ from dbdyno import servers
 from dbdyno.experiment.model import Variant
 from dbdyno.servers.server import Address, Description, ServerProblem
 from dbdyno.servers.snapshots import cache
+from dbdyno.servers.snapshots.directories import Snapshot
 from dbdyno.servers.snapshots.slots import PrivateServer, Slot
-from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.workspace import Workspace
 
 ANSWER_US = 200
@@ -67,7 +67,7 @@ class FakeServers:
     def registered(self) -> Iterator[FakeServers]:
         """While open, servers of kind local are these."""
         kinds = {"local": self.open}
-        with mock.patch.dict(servers.KINDS, kinds), mock.patch.dict(cache._KINDS, kinds):
+        with mock.patch.dict(servers.KINDS, kinds), mock.patch.dict(cache.PRIVATE_KINDS, kinds):
             yield self
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from textwrap import dedent
 
 from dbdyno.finding import Finding
-from dbdyno.reading.checks.registry import examine
+from dbdyno.reading.checks import examine
 from dbdyno.reading.document import load, parse
 from dbdyno.reading.reading import Reading, read
 

@@ -15,8 +15,8 @@ from tests.unit.judged_run import Judged
 from tests.unit.stored_run import Making, make, verdict_of
 
 import dbdyno
+from dbdyno import analysis as module
 from dbdyno.analysis import Results
-from dbdyno.analysis import results as module
 from dbdyno.problem import Problem
 from dbdyno.store import Run
 from dbdyno.verdict import judge

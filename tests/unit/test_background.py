@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from dbdyno.checks.capacities import Demand, client_capacities, server_capacities
+from dbdyno.checks.limits import Demand, client_capacities, server_capacities
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.file_reading import parse_toml
 from dbdyno.experiment.file_schema import file_schema

@@ -17,8 +17,7 @@ from tests.unit.stored_run import Making, make
 from typer.testing import CliRunner
 
 from dbdyno.commands import bisect as bisect_command
-from dbdyno.commands import bisect_output
-from dbdyno.commands.bisect_versions import Ends, choose_versions
+from dbdyno.commands.bisect import Ends, choose_versions, result_sentence
 from dbdyno.commands.choices import Over
 from dbdyno.experiment import bisection as documents
 from dbdyno.experiment.model import Design, Experiment, Stop
@@ -28,10 +27,10 @@ from dbdyno.problem import Problem
 from dbdyno.run.repeating import CannotRunProblem
 from dbdyno.runs.bisection import Question, Step, bisect, conclude, judge_step, level_of, recall
 from dbdyno.servers import commits
-from dbdyno.servers.sources.between import versions_between
+from dbdyno.servers.sources.installed import versions_between
 from dbdyno.stats.bisection import Outcome
-from dbdyno.store.bisection import BisectionRecord
 from dbdyno.store.measured import MeasuredTrial
+from dbdyno.store.several_runs import BisectionRecord
 
 LEVEL = 0.01
 FILE = """
@@ -453,7 +452,7 @@ def test_the_result_is_one_sentence(
     answer = bisect(names, LEVEL, measure)
     options = ends("a", "d", candidates="b,c")
     versions = choose_versions(read_document(file, None, []), options, file.parent)
-    sentence = bisect_output.sentence(answer, versions, record(asked, names))
+    sentence = result_sentence(answer, versions, record(asked, names))
     for text in words:
         assert text in sentence
     is_found = answer.first_bad is not None

@@ -263,7 +263,7 @@ def test_a_foreign_or_damaged_file_has_one_sentence(name: str, kind: str, run: P
             path.write_bytes(gzip.compress(deep + b"\n") if name == EVENTS else deep)
     with pytest.raises(StoreProblem) as caught:
         report(run, Format.JSON, accept_changes=True)
-    assert str(path) in caught.value.text or name in caught.value.text
+    assert name in caught.value.text
     assert "\n" not in caught.value.text
 
 

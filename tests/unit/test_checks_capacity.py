@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.checks.capacities import Capacity, Demand, client_capacities, server_capacities
+from dbdyno.checks.limits import Capacity, Demand, client_capacities, server_capacities
 
 
 def test_the_largest_point_of_seed_000() -> None:

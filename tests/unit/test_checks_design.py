@@ -10,7 +10,7 @@ import pytest
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
-from dbdyno.experiment.cpus import format_cpus
+from dbdyno.experiment.base import format_cpus
 from dbdyno.experiment.differences import is_identical
 from dbdyno.experiment.model import (
     Client,

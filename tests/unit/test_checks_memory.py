@@ -9,7 +9,7 @@ import pytest
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
-from dbdyno.checks.p19_memory import memory_bytes
+from dbdyno.checks.host import memory_bytes
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.servers.server import Description
 
@@ -132,7 +132,7 @@ def test_a_control_group_gives_the_cpus_that_it_shows(
     file = tmp_path / "cpu.max"
     if text is not None:
         file.write_text(text)
-    monkeypatch.setattr("dbdyno.checks.p19_memory._CPU_FILE", file)
+    monkeypatch.setattr("dbdyno.checks.host._CPU_FILE", file)
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: frozenset(range(4)))
     findings = checks.run(Moment.DESIGN, Context(experiment(ServerSpec())), ["P19"])
     assert [finding.level for finding in findings] == (["warn"] if warns else [])

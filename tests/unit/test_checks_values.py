@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from dbdyno.checks.adjustments import rounding, rule
+from dbdyno.checks.settings import allowed_values, rounding
 from dbdyno.experiment.quantities import Setting, is_equal, number, parse_boolean, variable_name, with_unit
 
 
@@ -141,8 +141,8 @@ def test_what_is_no_rounding(name: str, declared: str, effective: str) -> None:
 
 
 def test_the_servers_rules_are_told_where_known() -> None:
-    assert rule("max_connections") == "10 to 100000, and lower if open_files_limit is too small"
-    assert rule("a_variable_of_tomorrow") is None
+    assert allowed_values("max_connections") == "10 to 100000, and lower if open_files_limit is too small"
+    assert allowed_values("a_variable_of_tomorrow") is None
 
 
 @pytest.mark.parametrize(

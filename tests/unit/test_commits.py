@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.stored_run import Making, judged
 
-from dbdyno.checks.p27_commits import _Session, _stays_open
+from dbdyno.checks.connections import _Session, _stays_open
 from dbdyno.experiment.schedule import Trial
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.unit.stored_run import Arms, Making, make
 
-from dbdyno.cli.diff import diff
+from dbdyno.cli.runs import diff
 from dbdyno.commands.choices import TextFormat
 from dbdyno.experiment.model import Experiment, Factor, OltpWorkload
 from dbdyno.experiment.reading import read_bytes

@@ -19,10 +19,10 @@ import pytest
 
 from dbdyno.fleet import carrier, engine_host, streams
 from dbdyno.fleet.carrier import EngineLost, Place, wait_for, wait_for_all
+from dbdyno.fleet.carriers import LocalCarrier
 from dbdyno.fleet.clocks import Clock, measure_clocks
 from dbdyno.fleet.engine_host import Batch, EngineHost
-from dbdyno.fleet.local_carrier import LocalCarrier
-from dbdyno.fleet.plan_files import name_on_host, read_files, replace_paths
+from dbdyno.fleet.fleet_engine import name_on_host, read_files, replace_paths
 
 
 @pytest.fixture

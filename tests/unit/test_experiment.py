@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.experiment.cpus import format_cpus, parse_cpus
+from dbdyno.experiment.base import format_cpus, format_duration, parse_cpus, parse_duration_s
 from dbdyno.experiment.differences import is_identical
-from dbdyno.experiment.durations import format_duration, parse_duration_s
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.family import family_size
 from dbdyno.experiment.model import Design, Experiment, OltpWorkload, Stop

@@ -14,7 +14,7 @@ import typer
 from tests.conftest import SCHEMA
 
 from dbdyno.cli import COMMANDS, app
-from dbdyno.cli.schema import Name, schema
+from dbdyno.cli.experiments import SchemaName, schema
 from dbdyno.drop_ins import DROP_INS
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.file_schema import file_schema, schema_text
@@ -81,8 +81,8 @@ def test_the_committed_schema_is_that_of_the_models() -> None:
     assert (ROOT / "schema/experiment.schema.json").read_text() == schema_text(), "run make docs"
 
 
-@pytest.mark.parametrize("name", Name)
-def test_the_lab_has_the_schemas(name: Name, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", SchemaName)
+def test_the_lab_has_the_schemas(name: SchemaName, capsys: pytest.CaptureFixture[str]) -> None:
     schema(name)
     assert capsys.readouterr().out == (ROOT / f"schema/{name}.schema.json").read_text()
 

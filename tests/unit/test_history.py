@@ -17,8 +17,8 @@ import typer
 from scipy import stats
 from tests.unit.stored_run import Arms, Making, experiment, make, store
 
-from dbdyno.cli.history import history
-from dbdyno.cli.replicate import replicate
+from dbdyno.cli.published import replicate
+from dbdyno.cli.runs import history
 from dbdyno.commands.choices import TextFormat
 from dbdyno.commands.history import spark_line
 from dbdyno.commands.option_document import as_toml
@@ -42,9 +42,10 @@ from dbdyno.runs.history import (
 )
 from dbdyno.stats.change_points import ChangePoint, find_change_points
 from dbdyno.stats.difference import mean_of_runs
+from dbdyno.stats.signed_rank import percent
 from dbdyno.store import Run
-from dbdyno.store.history import HistoryChange, HistoryPoint, HistorySeries
 from dbdyno.store.run import run_order
+from dbdyno.store.several_runs import HistoryChange, HistoryPoint, HistorySeries
 from dbdyno.verdict import judge
 
 NIGHT = Making(blocks=1, connections=(10,), names=("reference", "nightly"), duration_s=1.0, warmup_s=0.0)
@@ -320,9 +321,9 @@ def test_the_effect_of_runs_is_that_of_the_t_test() -> None:
     logs = noise(CONFIRMING_RUNS)
     effect = effect_of_runs(logs)
     expected = stats.ttest_1samp(logs, 0.0).confidence_interval(1.0 - LEVEL)
-    assert (effect.low, effect.high) == pytest.approx((expected.low, expected.high))
-    assert effect.value == pytest.approx(fmean(logs))
-    assert mean_of_runs([0.1], 0.05).high == math.inf
+    assert effect.interval_percent == pytest.approx((percent(expected.low), percent(expected.high)))
+    assert effect.effect_percent == pytest.approx(percent(fmean(logs)))
+    assert mean_of_runs([0.1], 0.05).interval_percent == (-100.0, math.inf)
     with pytest.raises(ValueError, match="finite"):
         mean_of_runs([0.1, math.inf], 0.05)
 

@@ -12,7 +12,7 @@ from dbdyno.measure.server_state import ServerState, read_state
 from dbdyno.rules.generator import client_ceiling
 from dbdyno.rules.host import round_trips
 from dbdyno.server_record import RoundTripsRecord
-from dbdyno.store.ceiling import Ceiling
+from dbdyno.store.preparation import Ceiling
 
 OF = experiment(loads=2)
 

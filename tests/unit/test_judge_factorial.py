@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.unit.pages import undrawn
+from tests.unit.sentences import check_sentences
 from tests.unit.stored_run import Making, Speed, judged, make, verdict_of
 
 from dbdyno.experiment.family import contrasts
@@ -110,208 +111,44 @@ STOP: list[dict[str, Any]] = [
 ]
 
 
-SENTENCES: dict[str, tuple[dict[str, Any], list[str]]] = {
-    "additive": (
-        {"speed": cells(1000, 1200, 1000, 1200)},
-        [
-            "Undecided: version 8.4 against 8.0, throughput 0.00 % on average (98.3 % interval -0.55 "
-            "to +0.55), mean over threads, oltp_read_write at 10, 20 and 40 connections; a difference"
-            " of more than 0.6 % either way is excluded; 8 blocks; ±0.2 % would take about 30 blocks.",
-            "threads pool is faster than per-connection: throughput +20.0 % on average (98.3 % "
-            "interval +19.6 to +20.4), mean over version, oltp_read_write at 10, 20 and 40 "
-            "connections; 8 blocks.",
-            "Undecided whether the effect of threads depends on version: the throughput ratio of pool"
-            " to per-connection changes by +0.05 % (98.3 % interval -1.1 to +1.1) from 8.0 to 8.4, "
-            "oltp_read_write at 10, 20 and 40 connections; a difference of more than 1.1 % either way"
-            " is excluded; 8 blocks; ±0.5 % would take about 20 blocks.",
-        ],
-    ),
-    "interacting": (
-        {"speed": cells(1000, 1000, 1250, 800)},
-        [
-            "throughput, version 8.4 against 8.0: depends on threads (+25.0 % with per-connection, "
-            "-20.0 % with pool), oltp_read_write at 10, 20 and 40 connections; 8 blocks.",
-            "throughput, threads pool against per-connection: depends on version (-0.2 % with 8.0, "
-            "-36.1 % with 8.4), oltp_read_write at 10, 20 and 40 connections; 8 blocks.",
-            "The effect of threads depends on version: the throughput ratio of pool to per-connection"
-            " changes by -36.0 % (98.3 % interval -36.8 to -35.2) from 8.0 to 8.4, oltp_read_write at"
-            " 10, 20 and 40 connections; 8 blocks.",
-        ],
-    ),
-    "interacting by many times": (
-        {"speed": cells(1000, 1000, 1000, 3000)},
-        [
-            "throughput, version 8.4 against 8.0: depends on threads (0.00 % with per-connection, 3.0"
-            " times with pool), oltp_read_write at 10, 20 and 40 connections; 8 blocks.",
-            "throughput, threads pool against per-connection: depends on version (-0.2 % with 8.0, "
-            "3.0 times with 8.4), oltp_read_write at 10, 20 and 40 connections; 8 blocks.",
-            "The effect of threads depends on version: the throughput ratio of pool to per-connection"
-            " becomes 3.0 times as high (98.3 % interval 2.97 to 3.03 times) from 8.0 to 8.4, "
-            "oltp_read_write at 10, 20 and 40 connections; 8 blocks.",
-        ],
-    ),
-    "equivalent": (
-        {"speed": cells(1000, 1000, 1000, 1000), "delta_percent": 2.0},
-        [
-            "version 8.4 and 8.0 are equivalent: at each load any difference is within ±2 % "
-            "(declared); throughput 0.00 % on average (98.3 % interval -0.60 to +0.60), mean over "
-            "threads, oltp_read_write at 10, 20 and 40 connections; 8 blocks.",
-            "threads pool and per-connection are equivalent: at each load any difference is within ±2"
-            " % (declared); throughput 0.0 % on average (98.3 % interval -0.3 to +0.4), mean over "
-            "version, oltp_read_write at 10, 20 and 40 connections; 8 blocks.",
-            "The effect of threads does not depend on version by more than ±2 % (declared): the "
-            "throughput ratio of pool to per-connection changes by 0.00 % (98.3 % interval -1.2 to "
-            "+1.2) from 8.0 to 8.4, oltp_read_write at 10, 20 and 40 connections; 8 blocks.",
-        ],
-    ),
-    "it depends on the load": (
-        {"speed": crossing},
-        [
-            "Undecided: version 8.4 against 8.0, throughput 0.00 % on average (98.3 % interval -0.61 "
-            "to +0.61), mean over threads, oltp_read_write at 10, 20 and 40 connections; a difference"
-            " of more than 0.6 % either way is excluded; 8 blocks; ±0.2 % would take about 40 blocks.",
-            "It depends on the load: threads pool against per-connection, throughput at 10 "
-            "connections +20.0 %, at 40 connections -20.0 %, mean over version, oltp_read_write at "
-            "10, 20 and 40 connections; 8 blocks.",
-            "Undecided whether the effect of threads depends on version: the throughput ratio of pool"
-            " to per-connection changes by -0.01 % (98.3 % interval -1.2 to +1.2) from 8.0 to 8.4, "
-            "oltp_read_write at 10, 20 and 40 connections; a difference of more than 1.2 % either way"
-            " is excluded; 8 blocks; ±0.5 % would take about 20 blocks.",
-        ],
-    ),
-    "at one load": (
-        {"speed": cells(1000, 1200, 1000, 1200), "connections": (10,)},
-        [
-            "Undecided: version 8.4 against 8.0, throughput 0.00 % (98.3 % interval -0.55 to +0.55), "
-            "mean over threads, oltp_read_write at 10 connections; a difference of more than 0.6 % "
-            "either way is excluded; 8 blocks; ±0.2 % would take about 30 blocks.",
-            "threads pool is faster than per-connection: throughput +20.0 % (98.3 % interval +19.6 to"
-            " +20.4), mean over version, oltp_read_write at 10 connections; 8 blocks.",
-            "Undecided whether the effect of threads depends on version: the throughput ratio of pool"
-            " to per-connection changes by +0.05 % (98.3 % interval -1.1 to +1.1) from 8.0 to 8.4, "
-            "oltp_read_write at 10 connections; a difference of more than 1.1 % either way is "
-            "excluded; 8 blocks; ±0.5 % would take about 20 blocks.",
-        ],
-    ),
-    "too few blocks": (
-        {"speed": cells(1000, 1200, 1000, 1200), "blocks": 3},
-        [
-            "Too few blocks for a verdict (3; 7 are needed): version 8.4 against 8.0, throughput +0.1"
-            " %, oltp_read_write at 10, 20 and 40 connections.",
-            "Too few blocks for a verdict (3; 7 are needed): threads pool against per-connection, "
-            "throughput +20.1 %, oltp_read_write at 10, 20 and 40 connections.",
-            "Too few blocks for a verdict (3; 7 are needed): whether the effect of threads depends on"
-            " version, ratio +0.1 %, oltp_read_write at 10, 20 and 40 connections.",
-        ],
-    ),
-    "too few blocks are left": (
-        {"speed": cells(1000, 1200, 1000, 1200), "failed": dies("8.4+pool", 0, 1, 2), "failed_by": "harness"},
-        [
-            "Too few blocks for a verdict (5 of 8; 7 are needed): version 8.4 against 8.0, throughput"
-            " -0.1 %, oltp_read_write at 10, 20 and 40 connections. Caveat: 9 trials left out (R04).",
-            "Too few blocks for a verdict (5 of 8; 7 are needed): threads pool against "
-            "per-connection, throughput +20.0 %, oltp_read_write at 10, 20 and 40 connections. Caveat: 9 "
-            "trials left out (R04).",
-            "Too few blocks for a verdict (5 of 8; 7 are needed): whether the effect of threads "
-            "depends on version, ratio -0.1 %, oltp_read_write at 10, 20 and 40 connections. Caveat: 9 trials"
-            " left out (R04).",
-        ],
-    ),
-    "a block less": (
-        {"speed": cells(1000, 1200, 1000, 1200), "failed": dies("8.4+pool", 3), "failed_by": "harness"},
-        [
-            "Undecided: version 8.4 against 8.0, throughput +0.02 % on average (98.3 % interval -0.55"
-            " to +0.56), mean over threads, oltp_read_write at 10, 20 and 40 connections; a "
-            "difference of more than 0.6 % either way is excluded; 7 of 8 blocks; "
-            "±0.2 % would take about 30 blocks. Caveat: 3 trials left out "
-            "(R04).",
-            "threads pool is faster than per-connection: throughput +20.0 % on average (98.3 % "
-            "interval +19.7 to +20.4), mean over version, oltp_read_write at 10, 20 and 40 "
-            "connections; 7 of 8 blocks. Caveat: 3 trials left out (R04).",
-            "Undecided whether the effect of threads depends on version: the throughput ratio of pool"
-            " to per-connection changes by 0.0 % (98.3 % interval -1.2 to +1.2) from 8.0 to 8.4, "
-            "oltp_read_write at 10, 20 and 40 connections; a difference of more than 1.2 % either way"
-            " is excluded; 7 of 8 blocks; ±0.5 % would take about 20 blocks. "
-            "Caveat: 3 trials left out (R04).",
-        ],
-    ),
-    "no result": (
-        {
-            "speed": cells(1000, 1200, 1000, 1200),
-            "failed": dies("8.4+pool", *range(8)),
-            "failed_by": "harness",
-        },
-        [
-            "Not comparable: version 8.4 against 8.0, oltp_read_write at 10, 20 and 40 connections, "
-            "because no block holds all of its combinations at every load (R04). Caveat: 24 trials left out "
-            "(R04).",
-            "Not comparable: threads pool against per-connection, oltp_read_write at 10, 20 and 40 "
-            "connections, because no block holds all of its combinations at every load (R04). Caveat: 24 "
-            "trials left out (R04).",
-            "Not comparable: whether the effect of threads depends on version, oltp_read_write at 10,"
-            " 20 and 40 connections, because no block holds all of its combinations at every load "
-            "(R04). Caveat: 24 trials left out (R04).",
-        ],
-    ),
-    "not finished": (
-        {"speed": cells(1000, 1200, 1000, 1200), "absent": lambda trial: trial.block > 6},
-        [
-            "Not finished (7 of 8 blocks): version 8.4 against 8.0, throughput +0.03 % so far, "
-            "oltp_read_write at 10, 20 and 40 connections.",
-            "Not finished (7 of 8 blocks): threads pool against per-connection, throughput +20.0 % so"
-            " far, oltp_read_write at 10, 20 and 40 connections.",
-            "Not finished (7 of 8 blocks): whether the effect of threads depends on version, ratio "
-            "0.0 % so far, oltp_read_write at 10, 20 and 40 connections.",
-        ],
-    ),
-    "stopped": (
-        {"speed": cells(1000, 1200, 1000, 1200), "findings": STOP},
-        [
-            "Not comparable: version 8.4 against 8.0, oltp_read_write at 10, 20 and 40 connections, "
-            "because x is 1 (P07).",
-            "Not comparable: threads pool against per-connection, oltp_read_write at 10, 20 and 40 "
-            "connections, because x is 1 (P07).",
-            "Not comparable: whether the effect of threads depends on version, oltp_read_write at 10,"
-            " 20 and 40 connections, because x is 1 (P07).",
-        ],
-    ),
-    "some trials failed": (
-        {"speed": cells(1000, 1200, 1000, 1200), "failed": dies("8.4+pool", 1, 2, 3)},
-        [
-            "Undecided: version 8.4 against 8.0, throughput between -100.0 and +0.3 % on average "
-            "(98.3 % interval), mean over threads, oltp_read_write at 10, 20 and 40 connections; 8 "
-            "blocks; 9 of 24 trials of 8.4+pool failed (server went away).",
-            "Undecided: threads pool against per-connection, throughput between -100.0 and +20.4 % on"
-            " average (98.3 % interval), mean over version, oltp_read_write at 10, 20 and 40 "
-            "connections; 8 blocks; 9 of 24 trials of 8.4+pool failed (server went away).",
-            "Undecided whether the effect of threads depends on version: the throughput ratio of pool"
-            " to per-connection changes by between -100.0 and +0.6 % (98.3 % interval) from 8.0 to "
-            "8.4, oltp_read_write at 10, 20 and 40 connections; 8 blocks; 9 of 24 trials of 8.4+pool "
-            "failed (server went away).",
-        ],
-    ),
-    "a variant that always fails": (
-        {"speed": cells(1000, 1200, 1000, 1200), "failed": dies("8.4+pool", *range(8))},
-        [
-            "throughput, version 8.4 against 8.0: depends on threads (0.00 % with per-connection, "
-            "-100 % with pool), oltp_read_write at 10, 20 and 40 connections; 8 blocks; 24 of 24 "
-            "trials of 8.4+pool failed (server went away).",
-            "throughput, threads pool against per-connection: depends on version (+19.8 % with 8.0, "
-            "-100 % with 8.4), oltp_read_write at 10, 20 and 40 connections; 8 blocks; 24 of 24 "
-            "trials of 8.4+pool failed (server went away).",
-            "The effect of threads depends on version: the throughput ratio of pool to per-connection"
-            " changes by -100 % from 8.0 to 8.4, oltp_read_write at 10, 20 and 40 connections; 8 "
-            "blocks; 24 of 24 trials of 8.4+pool failed (server went away).",
-        ],
-    ),
+# Every form that the sentence of a factor can take, and a run that has it.
+FORMS: dict[str, dict[str, Any]] = {
+    "additive": {"speed": cells(1000, 1200, 1000, 1200)},
+    "interacting": {"speed": cells(1000, 1000, 1250, 800)},
+    "interacting by many times": {"speed": cells(1000, 1000, 1000, 3000)},
+    "equivalent": {"speed": cells(1000, 1000, 1000, 1000), "delta_percent": 2.0},
+    "it depends on the load": {"speed": crossing},
+    "at one load": {"speed": cells(1000, 1200, 1000, 1200), "connections": (10,)},
+    "too few blocks": {"speed": cells(1000, 1200, 1000, 1200), "blocks": 3},
+    "too few blocks are left": {
+        "speed": cells(1000, 1200, 1000, 1200),
+        "failed": dies("8.4+pool", 0, 1, 2),
+        "failed_by": "harness",
+    },
+    "a block less": {
+        "speed": cells(1000, 1200, 1000, 1200),
+        "failed": dies("8.4+pool", 3),
+        "failed_by": "harness",
+    },
+    "no result": {
+        "speed": cells(1000, 1200, 1000, 1200),
+        "failed": dies("8.4+pool", *range(8)),
+        "failed_by": "harness",
+    },
+    "not finished": {"speed": cells(1000, 1200, 1000, 1200), "absent": lambda trial: trial.block > 6},
+    "stopped": {"speed": cells(1000, 1200, 1000, 1200), "findings": STOP},
+    "some trials failed": {"speed": cells(1000, 1200, 1000, 1200), "failed": dies("8.4+pool", 1, 2, 3)},
+    "a variant that always fails": {
+        "speed": cells(1000, 1200, 1000, 1200),
+        "failed": dies("8.4+pool", *range(8)),
+    },
 }
 
 
-@pytest.mark.parametrize("form", SENTENCES)
+@pytest.mark.parametrize("form", FORMS)
 def test_the_sentence_of_a_factor(tmp_path: Path, form: str) -> None:
-    making, sentences = SENTENCES[form]
-    verdict = judged(tmp_path, Making(**({"factors": (TWO_VERSIONS, THREADS)} | making)))
-    assert [entry["sentence"] for entry in verdict["factors"]] == sentences
+    verdict = judged(tmp_path, Making(**({"factors": (TWO_VERSIONS, THREADS)} | FORMS[form])))
+    check_sentences(form, *(entry["sentence"] for entry in verdict["factors"]))
 
 
 def test_all_effects_of_a_run_are_one_family(tmp_path: Path) -> None:

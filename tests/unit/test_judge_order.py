@@ -15,8 +15,8 @@ from tests.unit.stored_run import Making, Speed, judged
 
 from dbdyno.decide.decision import compare_all
 from dbdyno.decide.order_effect import order_effect
+from dbdyno.experiment.model import Stop
 from dbdyno.experiment.schedule import Trial, schedule
-from dbdyno.experiment.stop import Stop
 from dbdyno.rules.design import order_finding
 from dbdyno.stats.paired import Ratios
 from dbdyno.store.verdict import OrderEffect

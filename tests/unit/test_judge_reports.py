@@ -12,7 +12,7 @@ from scipy import stats
 
 from dbdyno.decide.cost_changes import explain
 from dbdyno.stats.family import ADVISORY_ALPHA, COSTS_ALPHA, costs_levels
-from dbdyno.stats.max_t import family_p_values
+from dbdyno.stats.joint import family_p_values
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.rank_sum import shift_p_value
 

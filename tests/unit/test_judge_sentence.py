@@ -8,21 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.sentences import check_sentences, read
 from tests.unit.stored_run import Arms, Making, Spoil, judged
 
-from dbdyno.change_text import times
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding, Level
+from dbdyno.result_text import decimals_for, signed, times
 from dbdyno.say.caveats import caveats
-from dbdyno.say.wording import (
-    blocks_text,
-    change,
-    decimals_for,
-    effect_text,
-    loads,
-    signed,
-    times_interval,
-)
+from dbdyno.say.wording import blocks_text, change, effect_text, loads, times_interval
 from dbdyno.stats.paired import Bound, Effect
 
 # What differs from block to block, in tenths of a percent; balanced around 0.
@@ -100,338 +93,103 @@ def twins(trial: Trial, _tick: int) -> int:
     )
 
 
-# Every form that the sentence of a comparison can take: the run, and the sentences of its comparisons.
-SENTENCES: dict[str, tuple[Making, list[str]]] = {
-    "a direction at every load": (
-        Making(speed=SLOWER),
-        [
-            "b is slower than a at every load: throughput -9.3 % on average (95 % interval -9.8 to "
-            "-8.8), oltp_read_write at 10, 20 and 40 connections; 8 blocks.",
-        ],
+# Every form that the sentence of a comparison can take, and a run that has it.
+FORMS: dict[str, Making] = {
+    "a direction at every load": Making(speed=SLOWER),
+    "a direction at the only load": Making(speed=SLOWER, connections=(10,)),
+    "a direction on average, sure at one load": Making(speed=at_levels(c10=1000, c20=1000, c40=1060)),
+    "a direction whose size is not sure": Making(names=("a", "b", "c"), connections=(10,), speed=unsure_size),
+    "mixed": Making(speed=at_levels(c10=1250, c20=1000, c40=810)),
+    "mixed, several loads": Making(speed=at_levels(c10=1250, c20=1100, c40=810)),
+    "equivalent at several loads": Making(speed=against_1000(around(1001)), delta_percent=2.0),
+    "equivalent at one connection": Making(
+        speed=against_1000(around(1001)), delta_percent=2.0, connections=(1,)
     ),
-    "a direction at the only load": (
-        Making(speed=SLOWER, connections=(10,)),
-        [
-            "b is slower than a: throughput -9.3 % (95 % interval -9.8 to -8.8), oltp_read_write at "
-            "10 connections; 8 blocks.",
-        ],
+    "equivalent at many loads": Making(
+        speed=against_1000(around(1001)), delta_percent=2.0, connections=tuple(range(1, 9))
     ),
-    "a direction on average, sure at one load": (
-        Making(speed=at_levels(c10=1000, c20=1000, c40=1060)),
-        [
-            "b is faster than a: throughput +2.0 % on average (95 % interval +1.6 to +2.3), surely at"
-            " 40 connections; oltp_read_write at 10, 20 and 40 connections; 8 blocks.",
-        ],
+    "faster by less than delta": Making(
+        speed=against_1000(lambda trial: 1004 + trial.block), delta_percent=2.0
     ),
-    "a direction whose size is not sure": (
-        Making(names=("a", "b", "c"), connections=(10,), speed=unsure_size),
-        [
-            "b is slower than a: throughput -1.3 % (97.5 % interval -2.5 to +0.3), oltp_read_write at"
-            " 10 connections; 8 blocks; the direction is sure by Holm's test, the size is not: the "
-            "interval, which holds for all sentences together, reaches zero.",
-            "c is slower than a: throughput -29.7 % (97.5 % interval -29.9 to -29.4), oltp_read_write"
-            " at 10 connections; 8 blocks.",
-        ],
-    ),
-    "mixed": (
-        Making(speed=at_levels(c10=1250, c20=1000, c40=810)),
-        [
-            "It depends on the load: b is faster than a at 10 connections (+25.0 %), slower at 40 "
-            "connections (-19.0 %); throughput, oltp_read_write at 10, 20 and 40 connections; 8 "
-            "blocks.",
-        ],
-    ),
-    "mixed, several loads": (
-        Making(speed=at_levels(c10=1250, c20=1100, c40=810)),
-        [
-            "It depends on the load: b is faster than a at 10 and 20 connections (+25.0 % and +10.0 "
-            "%), slower at 40 connections (-19.0 %); throughput, oltp_read_write at 10, 20 and 40 "
-            "connections; 8 blocks.",
-        ],
-    ),
-    "equivalent at several loads": (
-        Making(speed=against_1000(around(1001)), delta_percent=2.0),
-        [
-            "a and b are equivalent: at each of 10, 20 and 40 connections any difference in "
-            "throughput is within ±2 % (declared); throughput +0.1 % on average (95 % interval -0.3 "
-            "to +0.4), oltp_read_write; 8 blocks.",
-        ],
-    ),
-    "equivalent at one connection": (
-        Making(speed=against_1000(around(1001)), delta_percent=2.0, connections=(1,)),
-        [
-            "a and b are equivalent: at 1 connection any difference in throughput is within ±2 % "
-            "(declared); throughput +0.1 % (95 % interval -0.3 to +0.4), oltp_read_write; 8 blocks.",
-        ],
-    ),
-    "equivalent at many loads": (
-        Making(speed=against_1000(around(1001)), delta_percent=2.0, connections=tuple(range(1, 9))),
-        [
-            "a and b are equivalent: at each of 8 loads from 1 to 8 connections any difference in "
-            "throughput is within ±2 % (declared); throughput +0.1 % on average (95 % interval -0.3 "
-            "to +0.4), oltp_read_write; 8 blocks.",
-        ],
-    ),
-    "faster by less than delta": (
-        Making(speed=against_1000(lambda trial: 1004 + trial.block), delta_percent=2.0),
-        [
-            "b is faster than a by less than 2 % (declared): throughput +0.7 % on average (95 % "
-            "interval +0.5 to +1.0), oltp_read_write at 10, 20 and 40 connections; 8 blocks.",
-        ],
-    ),
-    "undecided": (
-        Making(speed=against_1000(lambda trial: 970 + 40 * STEPS[trial.block])),
-        [
-            "Undecided: b against a, throughput -3.8 % on average (95 % interval -17.2 to +10.8), "
-            "oltp_read_write at 10, 20 and 40 connections; a difference of more than 17.2 % either "
-            "way is excluded; 8 blocks, which differ by 15 %; ±10 % would take about 12 blocks.",
-        ],
-    ),
+    "undecided": Making(speed=against_1000(lambda trial: 970 + 40 * STEPS[trial.block])),
     # Ten blocks would be enough for ±5 %, which is hardly more than there are.
-    "undecided, with the next precision": (
-        Making(speed=against_1000(lambda trial: 1000 + 19 * STEPS[trial.block])),
-        [
-            "Undecided: b against a, throughput -0.2 % on average (95 % interval -6.7 to +6.6), "
-            "oltp_read_write at 10, 20 and 40 connections; a difference of more than 6.7 % either "
-            "way is excluded; 8 blocks, which differ by 6.9 %; ±2 % would take about 60 blocks.",
-        ],
+    "undecided, with the next precision": Making(
+        speed=against_1000(lambda trial: 1000 + 19 * STEPS[trial.block])
     ),
-    "undecided, a block less": (
-        Making(
-            speed=against_1000(lambda trial: 970 + 40 * STEPS[trial.block]),
-            failed=fails(3),
-            failed_by="harness",
-        ),
-        [
-            "Undecided: b against a, throughput -6.9 % on average (95 % interval -19.0 to +6.8), "
-            "oltp_read_write at 10, 20 and 40 connections; a difference of more than 19.0 % either "
-            "way is excluded; 7 of 8 blocks, which differ by 14 %; ±10 % would take about 10 blocks. Caveat: "
-            "3 trials left out (R04).",
-        ],
+    "undecided, a block less": Making(
+        speed=against_1000(lambda trial: 970 + 40 * STEPS[trial.block]),
+        failed=fails(3),
+        failed_by="harness",
     ),
-    "undecided by ratios": (
-        Making(speed=against_1000(lambda trial: 1200 + 190 * STEPS[trial.block])),
-        [
-            "Undecided: b against a, throughput +3.8 % on average (95 % interval -54.7 to +84.3), "
-            "oltp_read_write at 10, 20 and 40 connections; less than 0.45 times and more than 1.8 "
-            "times are excluded; 8 blocks, which differ by 75 %; ±20 % would take about 70 blocks.",
-        ],
-    ),
-    "undecided over all loads, sure at one": (
-        Making(
-            speed=against_1000(
-                lambda trial: (
-                    around(1080)(trial) if trial.point.connections == 40 else 1000 + 30 * STEPS[trial.block]
-                )
+    "undecided by ratios": Making(speed=against_1000(lambda trial: 1200 + 190 * STEPS[trial.block])),
+    "undecided over all loads, sure at one": Making(
+        speed=against_1000(
+            lambda trial: (
+                around(1080)(trial) if trial.point.connections == 40 else 1000 + 30 * STEPS[trial.block]
             )
+        )
+    ),
+    "less than identical variants differ by": Making(
+        names=("a", "a-again", "b"), identical=("a-again",), connections=(10,), speed=twins
+    ),
+    "too few blocks": Making(speed=SLOWER, blocks=3),
+    "too few blocks are left": Making(failed=fails(3, 4, 5, 6, 7), **LOST),
+    "no result at a load": Making(failed=fails(*range(8), at=40), **LOST),
+    "no common block at a load": Making(
+        failed=lambda trial: (
+            "x"
+            if trial.point.connections == 40 and (trial.variant == "b") == (trial.block % 2 == 0)
+            else None
         ),
-        [
-            "Undecided: b against a, throughput +2.3 % on average (95 % interval -4.9 to +9.7), "
-            "oltp_read_write at 10, 20 and 40 connections; at 40 connections b is faster than a (+8.0"
-            " %); 8 blocks, which differ by 7.4 %; ±5 % would take about 11 blocks.",
-        ],
+        **LOST,
     ),
-    "less than identical variants differ by": (
-        Making(names=("a", "a-again", "b"), identical=("a-again",), connections=(10,), speed=twins),
-        [
-            "a and a-again are identical, but differ here: throughput +3.1 % (95 % interval +3.0 to "
-            "+3.2), oltp_read_write at 10 connections; 8 blocks. Caveat: identical variants differ "
-            "(R05).",
-            "Undecided: b against a, throughput +2.1 % (95 % interval +2.0 to +2.2), oltp_read_write "
-            "at 10 connections; identical variants differ by up to 3.2 % here; 8 blocks, which differ"
-            " by 0.1 %.",
-        ],
-    ),
-    "too few blocks": (
-        Making(speed=SLOWER, blocks=3),
-        [
-            "Too few blocks for a verdict (3; 6 are needed): b against a, throughput -9.8 %, "
-            "oltp_read_write at 10, 20 and 40 connections.",
-        ],
-    ),
-    "too few blocks are left": (
-        Making(failed=fails(3, 4, 5, 6, 7), **LOST),
-        [
-            "Too few blocks for a verdict (3 of 8; 6 are needed): b against a, throughput -9.8 %, "
-            "oltp_read_write at 10, 20 and 40 connections. Caveat: 15 trials left out (R04).",
-        ],
-    ),
-    "no result at a load": (
-        Making(failed=fails(*range(8), at=40), **LOST),
-        [
-            "b has no result at 40 connections, so b and a cannot be compared over the whole range "
-            "(R04). Caveat: 8 trials left out (R04).",
-        ],
-    ),
-    "no common block at a load": (
-        Making(
-            failed=lambda trial: (
-                "x"
-                if trial.point.connections == 40 and (trial.variant == "b") == (trial.block % 2 == 0)
-                else None
-            ),
-            **LOST,
+    "no block with all loads": Making(
+        failed=lambda trial: (
+            "x" if trial.variant == "b" and trial.point.connections == THREE[trial.block % 3] else None
         ),
-        [
-            "b and a have no result at 40 connections in the same block, so b and a cannot be "
-            "compared over the whole range (R04). Caveat: 8 trials left out (R04).",
-        ],
+        **LOST,
     ),
-    "no block with all loads": (
-        Making(
-            failed=lambda trial: (
-                "x" if trial.variant == "b" and trial.point.connections == THREE[trial.block % 3] else None
-            ),
-            **LOST,
-        ),
-        [
-            "No block holds b and a at every load, so they cannot be compared (R04). Caveat: 8 trials left "
-            "out (R04).",
-        ],
+    "stopped": Making(findings=STOPS),
+    "not finished": Making(speed=SLOWER, absent=lambda trial: trial.block > 5),
+    "some trials failed": Making(speed=SLOWER, failed=fails(2, 5, 6, at=40)),
+    "all trials of the variant failed": Making(speed=SLOWER, connections=(10,), failed=fails(*range(8))),
+    "all trials of the baseline failed": Making(
+        speed=SLOWER, connections=(10,), failed=fails(*range(8), variant="a")
     ),
-    "stopped": (
-        Making(findings=STOPS),
-        [
-            "b and a are not comparable: max_connections is 10 and 40 are needed (P07); P04 failed too.",
-        ],
+    "latency": Making(**TWO_RATES, speed=against_1000(lambda trial: 1100 + trial.block)),
+    "latency, mixed": Making(
+        **TWO_RATES,
+        speed=against_1000(lambda trial: (1250 if trial.point.rate == 500 else 800) + STEPS[trial.block]),
     ),
-    "not finished": (
-        Making(speed=SLOWER, absent=lambda trial: trial.block > 5),
-        [
-            "Not finished (6 of 8 blocks): b against a, throughput -9.5 % so far, oltp_read_write at "
-            "10, 20 and 40 connections.",
-        ],
+    "latency at least": Making(**CUT_OFF, spoil=overwhelmed(lambda trial: trial.variant == "b")),
+    "latency at most": Making(**CUT_OFF, spoil=overwhelmed(lambda trial: trial.variant == "a")),
+    "latency of neither": Making(**CUT_OFF, spoil=overwhelmed(lambda _trial: True)),
+    "latency of neither at one rate": Making(
+        **TWO_RATES,
+        speed=against_1000(lambda trial: 1001 + STEPS[trial.block]),
+        spoil=overwhelmed(lambda trial: trial.point.rate == 900),
     ),
-    "some trials failed": (
-        Making(speed=SLOWER, failed=fails(2, 5, 6, at=40)),
-        [
-            "b is slower than a at every load: throughput between -100.0 and -9.2 % on average (95 % "
-            "interval), oltp_read_write at 10, 20 and 40 connections; 8 blocks; 3 of 24 trials of b "
-            "failed (server went away).",
-        ],
+    "many times": Making(speed=Arms(a=lambda _trial: 100, b=lambda trial: 796 + 2 * trial.block)),
+    "a fraction": Making(speed=against_1000(lambda trial: 396 + 4 * trial.block)),
+    "identical": Making(names=("a", "a-again"), identical=("a-again",), speed=against_1000(around(1003))),
+    "identical, many times": Making(
+        names=("a", "a-again"),
+        identical=("a-again",),
+        speed=Arms(a=lambda _trial: 100, b=lambda trial: 796 + 2 * trial.block),
+        connections=(10,),
     ),
-    "all trials of the variant failed": (
-        Making(speed=SLOWER, connections=(10,), failed=fails(*range(8))),
-        [
-            "b is slower than a: throughput -100 %, oltp_read_write at 10 connections; 8 blocks; 8 of"
-            " 8 trials of b failed (server went away).",
-        ],
-    ),
-    "all trials of the baseline failed": (
-        Making(speed=SLOWER, connections=(10,), failed=fails(*range(8), variant="a")),
-        [
-            "b is faster than a: throughput infinitely higher, oltp_read_write at 10 connections; 8 "
-            "blocks; 8 of 8 trials of a failed (server went away).",
-        ],
-    ),
-    "latency": (
-        Making(**TWO_RATES, speed=against_1000(lambda trial: 1100 + trial.block)),
-        [
-            "b has a lower p95 latency than a at every load: p95 latency -9.4 % on average (95 % "
-            "interval -9.6 to -9.2), oltp_read_write at 500 and 900 transactions/s; 8 blocks.",
-        ],
-    ),
-    "latency, mixed": (
-        Making(
-            **TWO_RATES,
-            speed=against_1000(lambda trial: (1250 if trial.point.rate == 500 else 800) + STEPS[trial.block]),
-        ),
-        [
-            "It depends on the load: b has a lower p95 latency than a at 500 transactions/s (-20.0 "
-            "%), a higher one at 900 transactions/s (+25.0 %); oltp_read_write at 500 and 900 "
-            "transactions/s; 8 blocks.",
-        ],
-    ),
-    "latency at least": (
-        Making(**CUT_OFF, spoil=overwhelmed(lambda trial: trial.variant == "b")),
-        [
-            "b has a higher p95 latency than a: p95 latency at least 200.0 times, oltp_read_write at "
-            "500 transactions/s; 8 blocks. Caveat: b could not keep up in 8 trials (R07).",
-        ],
-    ),
-    "latency at most": (
-        Making(**CUT_OFF, spoil=overwhelmed(lambda trial: trial.variant == "a")),
-        [
-            "b has a lower p95 latency than a: p95 latency lower by at least 99.4 % (0.0055 times or "
-            "less), oltp_read_write at 500 transactions/s; 8 blocks. Caveat: a could not keep up in 8 trials "
-            "(R07).",
-        ],
-    ),
-    "latency of neither": (
-        Making(**CUT_OFF, spoil=overwhelmed(lambda _trial: True)),
-        [
-            "Undecided: neither b nor a kept up, so nothing is known of their p95 latency, "
-            "oltp_read_write at 500 transactions/s; 8 blocks. Caveats: a could not keep up in 8 trials "
-            "(R07); b could not keep up in 8 trials (R07).",
-        ],
-    ),
-    "latency of neither at one rate": (
-        Making(
-            **TWO_RATES,
-            speed=against_1000(lambda trial: 1001 + STEPS[trial.block]),
-            spoil=overwhelmed(lambda trial: trial.point.rate == 900),
-        ),
-        [
-            "Undecided over all loads: at 900 transactions/s neither b nor a kept up, so nothing is known of "
-            "their p95 latency there; elsewhere: at 500 transactions/s (-0.1 %), oltp_read_write; 8 blocks. "
-            "Caveats: a could not keep up in 8 trials (R07); b could not keep up in 8 trials (R07).",
-        ],
-    ),
-    "many times": (
-        Making(speed=Arms(a=lambda _trial: 100, b=lambda trial: 796 + 2 * trial.block)),
-        [
-            "b is faster than a at every load: 8.0 times the throughput on average (95 % interval 8.0"
-            " to 8.1 times), oltp_read_write at 10, 20 and 40 connections; 8 blocks.",
-        ],
-    ),
-    "a fraction": (
-        Making(speed=against_1000(lambda trial: 396 + 4 * trial.block)),
-        [
-            "b is slower than a at every load: 0.41 times the throughput on average (95 % interval "
-            "0.40 to 0.42 times), oltp_read_write at 10, 20 and 40 connections; 8 blocks.",
-        ],
-    ),
-    "identical": (
-        Making(names=("a", "a-again"), identical=("a-again",), speed=against_1000(around(1003))),
-        [
-            "a and a-again are identical, and no difference is certain: throughput +0.3 % on average (95 % "
-            "interval -0.1 to +0.6), oltp_read_write at 10, 20 and 40 connections; 8 blocks.",
-        ],
-    ),
-    "identical, many times": (
-        Making(
-            names=("a", "a-again"),
-            identical=("a-again",),
-            speed=Arms(a=lambda _trial: 100, b=lambda trial: 796 + 2 * trial.block),
-            connections=(10,),
-        ),
-        [
-            "a and a-again are identical, but differ here: 8.0 times the throughput (95 % interval 8.0 to "
-            "8.1 times), oltp_read_write at 10 connections; 8 blocks. Caveat: identical variants differ "
-            "(R05).",
-        ],
-    ),
-    "two decimals at most": (
-        Making(speed=against_1000(around(1000))),
-        [
-            "Undecided: b against a, throughput 0.00 % on average (95 % interval -0.35 to +0.35), "
-            "oltp_read_write at 10, 20 and 40 connections; a difference of more than 0.4 % either way"
-            " is excluded; 8 blocks, which differ by 0.4 %; ±0.2 % would take about 16 blocks.",
-        ],
-    ),
+    "two decimals at most": Making(speed=against_1000(around(1000))),
 }
 
 
-@pytest.mark.parametrize("form", SENTENCES)
+@pytest.mark.parametrize("form", FORMS)
 def test_the_sentence_of_a_comparison(tmp_path: Path, form: str) -> None:
-    making, sentences = SENTENCES[form]
-    verdict = judged(tmp_path, making)
-    assert [comparison["curve"]["sentence"] for comparison in verdict["comparisons"]] == sentences
+    check_sentences(form, *(one["curve"]["sentence"] for one in judged(tmp_path, FORMS[form])["comparisons"]))
 
 
 def test_no_sentence_has_a_true_minus_or_a_bracket() -> None:
     # The report sets true minus signs; a sentence is copied into terminals and tickets.
-    text = "".join(sentence for _, sentences in SENTENCES.values() for sentence in sentences)
+    text = "".join(sentence for form in FORMS for sentence in read()["test_judge_sentence"][form])
     assert not set(text) & set("\N{MINUS SIGN}[]\N{EN DASH}\N{EM DASH}")
 
 
@@ -448,61 +206,43 @@ CROSSED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("found", "words"),
-    [
-        (finding("D01", subject="b"), "the load generator was near its limit"),
-        (finding("D01", warning="generator-saturated"), "the load generator was near its limit"),
-        (
-            finding("D01", warning="generator-late", lag_us_p99=6_800.0),
-            "the load generator was late (in the worst second, 1 % of wake-ups by more than 6.8 ms)",
-        ),
-        (finding("D01", warning="generator-late"), "the load generator was late"),
-        (finding("D01", warning="client-delay"), "replies waited for the load generator"),
-        (finding("D01", warning="script-blocks"), "the engine warned (script-blocks)"),
-        (finding("D03"), "errors were frequent or differ between the variants"),
-        (finding("D05"), "connections were lost"),
-        (
-            finding("D06", processes=[{"name": "cc1plus"}, {"name": "rustc"}], remaining=2),
-            "other processes (cc1plus, rustc) used the CPUs of server and client in 2 blocks",
-        ),
-        (
-            finding("D06", what="unequal", percents={"a": 3.0, "b": 9.0}),
-            "other processes used 3.0 % of the CPUs next to a and 9.0 % next to b",
-        ),
-        (finding("D06", remaining=1), "other processes used the CPUs of server and client in 1 block"),
-        (
-            finding("P11", cpus="0-1"),
-            "client and server share CPU 0-1: the result holds for this arrangement",
-        ),
-        (
-            finding("P11", busy=[{"name": "mysqld"}, {"name": "mysqld"}]),
-            "another database server was busy on this machine",
-        ),
-        (finding("P15"), "the design is weak"),
-        (finding("P22"), "the sessions of the variants differ"),
-        (finding("R01", **DRIFT), "throughput of b still rose by 7.0 % during the measurement"),
-        (
-            finding("R01", **{**DRIFT, "change_percent": -7.04, "what": "before", "baseline": "a"}),
-            "throughput of b still fell by 7.0 % more than that of a from the warm-up to the measurement",
-        ),
-        (
-            finding("R01", what="warmup-trial", variant="b", length_s=60.0),
-            "b had not settled after 60 s",
-        ),
-        (finding("R03", subject="b", trials={"3": [], "9": []}), "2 contradictory trials of b left out"),
-        (finding("R04", left_out=1), "1 trial left out"),
-        (finding("R05"), "identical variants differ"),
-        (finding("R07", subject="b", backlog={"3": 0, "9": 5}), "b could not keep up in 2 trials"),
-        (
-            finding("R10", metric="throughput", **CROSSED),
-            "the variant that ran later in a block had -5.0 % throughput; without this order effect -9.9 % "
-            "(-10.20 to -0.04)",
-        ),
-    ],
+CAVEATS = (
+    finding("D01", subject="b"),
+    finding("D01", warning="generator-saturated"),
+    finding("D01", warning="generator-late", lag_us_p99=6_800.0),
+    finding("D01", warning="generator-late"),
+    finding("D01", warning="client-delay"),
+    finding("D01", warning="script-blocks"),
+    finding("D03"),
+    finding("D05"),
+    finding("D06", processes=[{"name": "cc1plus"}, {"name": "rustc"}], remaining=2),
+    finding("D06", what="unequal", percents={"a": 3.0, "b": 9.0}),
+    finding("D06", remaining=1),
+    finding("P11", cpus="0-1"),
+    finding("P11", busy=[{"name": "mysqld"}, {"name": "mysqld"}]),
+    finding("P15"),
+    finding("P22"),
+    finding("R01", **DRIFT),
+    finding("R01", **{**DRIFT, "change_percent": -7.04, "what": "before", "baseline": "a"}),
+    finding("R01", what="warmup-trial", variant="b", length_s=60.0),
+    finding("R03", subject="b", trials={"3": [], "9": []}),
+    finding("R04", left_out=1),
+    finding("R05"),
+    finding("R07", subject="b", backlog={"3": 0, "9": 5}),
+    finding("R10", metric="throughput", **CROSSED),
 )
-def test_warnings_are_words_with_their_code_behind(found: Finding, words: str) -> None:
-    assert caveats([found]) == [f"{words} ({found.code})"]
+
+
+def name_of(one: Finding) -> str:
+    """Code, variant and evidence of a finding."""
+    evidence = [f"{key}={value}" for key, value in one.evidence.items()]
+    return " ".join(filter(None, ["caveat", one.code, one.subject, *evidence]))
+
+
+@pytest.mark.parametrize("one", CAVEATS, ids=name_of)
+def test_warnings_are_words_with_their_code_behind(one: Finding) -> None:
+    check_sentences(name_of(one), *caveats([one]))
+    assert caveats([one])[0].endswith(f" ({one.code})")
 
 
 def test_every_caveat_is_said_once() -> None:
@@ -567,92 +307,38 @@ def test_ratios() -> None:
     assert times_interval((300.0, float("inf"))) == "4.0 to ∞ times"
 
 
+INFINITE = float("inf")
 EFFECT = Effect(-9.3, (-9.8, -8.8), 0.05, 0.01, 8)
-
-
-@pytest.mark.parametrize(
-    ("effect", "words", "alone"),
-    [
-        (EFFECT, "throughput -9.3 % on average (95 % interval -9.8 to -8.8)", "-9.3 %"),
-        (replace(EFFECT, interval_percent=None), "throughput -9.3 % on average", "-9.3 %"),
-        # -50 % and +100 % are still percentages.
-        (
-            Effect(-50.0, (-100.0, 100.0), 0.05, 0.5, 8),
-            "throughput -50.0 % on average (95 % interval -100.0 to +100.0)",
-            "-50.0 %",
-        ),
-        (
-            Effect(100.1, (90.0, 120.0), 0.05, 0.01, 8),
-            "2.0 times the throughput on average (95 % interval 1.9 to 2.2 times)",
-            "2.0 times",
-        ),
-        (
-            Effect(12.0, (3.0, float("inf")), 0.05 / 3, 0.01, 8),
-            "throughput +12.0 % on average (98.3 % interval +3.0 to ∞)",
-            "+12.0 %",
-        ),
-        (
-            Effect(12.0, None, 0.05, 0.01, 8, Bound.AT_LEAST),
-            "throughput +12.0 % or more on average",
-            "+12.0 % or more",
-        ),
-        (
-            Effect(12.0, None, 0.05, 0.01, 8, Bound.AT_MOST),
-            "throughput +12.0 % or less on average",
-            "+12.0 % or less",
-        ),
-        (
-            Effect(12.0, (3.0, 20.0), 0.05, 0.01, 8, Bound.AT_LEAST),
-            "throughput +12.0 % or more on average (95 % interval +3.0 to +20.0)",
-            "+12.0 % or more",
-        ),
-        (
-            Effect(-12.0, None, 0.05, 0.01, 8, Bound.AT_MOST),
-            "throughput lower by at least 12.0 % on average",
-            "-12.0 % or less",
-        ),
-        (
-            Effect(-7.0, None, 0.05, 0.01, 8, Bound.AT_LEAST),
-            "throughput above -7.0 % on average",
-            "above -7.0 %",
-        ),
-        (
-            Effect(float("inf"), (-7.0, float("inf")), 0.05, 0.4, 8),
-            "throughput above -7.0 % on average (95 % interval)",
-            "above -7.0 % (95 % interval)",
-        ),
-        (
-            Effect(512.0, None, 0.05, 0.01, 8, Bound.AT_LEAST),
-            "throughput at least 6.1 times on average",
-            "6.1 times or more",
-        ),
-        (
-            Effect(-100.0, (-100.0, float("inf")), 0.05, 1.0, 8, Bound.AT_LEAST),
-            "throughput unknown on average",
-            "unknown",
-        ),
-        (Effect(-100.0, None, 0.05, 1.0, 3), "throughput unknown on average", "unknown"),
-        (Effect(-100.0, (-100.0, -100.0), 0.05, 0.01, 8), "throughput -100 % on average", "-100 %"),
-        (
-            Effect(-100.0, (-100.0, -9.2), 0.05, 0.01, 8),
-            "throughput between -100.0 and -9.2 % on average (95 % interval)",
-            "between -100.0 and -9.2 % (95 % interval)",
-        ),
-        (
-            Effect(float("inf"), (3.1, float("inf")), 0.05, 0.01, 8),
-            "throughput +3.1 % or more on average (95 % interval)",
-            "+3.1 % or more (95 % interval)",
-        ),
-        (
-            Effect(float("inf"), (float("inf"), float("inf")), 0.05, 0.01, 8),
-            "throughput infinitely higher on average",
-            "infinitely higher",
-        ),
-    ],
+EFFECTS = (
+    EFFECT,
+    replace(EFFECT, interval_percent=None),
+    Effect(-50.0, (-100.0, 100.0), 0.05, 0.5, 8),
+    Effect(100.1, (90.0, 120.0), 0.05, 0.01, 8),
+    Effect(12.0, (3.0, INFINITE), 0.05 / 3, 0.01, 8),
+    Effect(12.0, None, 0.05, 0.01, 8, Bound.AT_LEAST),
+    Effect(12.0, None, 0.05, 0.01, 8, Bound.AT_MOST),
+    Effect(12.0, (3.0, 20.0), 0.05, 0.01, 8, Bound.AT_LEAST),
+    Effect(-12.0, None, 0.05, 0.01, 8, Bound.AT_MOST),
+    Effect(-7.0, None, 0.05, 0.01, 8, Bound.AT_LEAST),
+    Effect(INFINITE, (-7.0, INFINITE), 0.05, 0.4, 8),
+    Effect(512.0, None, 0.05, 0.01, 8, Bound.AT_LEAST),
+    Effect(-100.0, (-100.0, INFINITE), 0.05, 1.0, 8, Bound.AT_LEAST),
+    Effect(-100.0, None, 0.05, 1.0, 3),
+    Effect(-100.0, (-100.0, -100.0), 0.05, 0.01, 8),
+    Effect(-100.0, (-100.0, -9.2), 0.05, 0.01, 8),
+    Effect(INFINITE, (3.1, INFINITE), 0.05, 0.01, 8),
+    Effect(INFINITE, (INFINITE, INFINITE), 0.05, 0.01, 8),
 )
-def test_the_size_of_an_effect(effect: Effect, words: str, alone: str) -> None:
-    assert effect_text("throughput", effect, average=True) == words
-    assert change(effect) == alone
+
+
+def size_of(one: Effect) -> str:
+    """Estimate, interval and bound of an effect."""
+    return f"size {one.effect_percent} {one.interval_percent} alpha {one.alpha:.3g} {one.bound}"
+
+
+@pytest.mark.parametrize("one", EFFECTS, ids=size_of)
+def test_the_size_of_an_effect(one: Effect) -> None:
+    check_sentences(size_of(one), effect_text("throughput", one, average=True), change(one))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.sentences import check_sentences
 from tests.unit.simulated_trials import experiment, measured
 from tests.unit.stored_run import Arms, Making, judged, make, store, verdict_of
 
@@ -56,30 +57,18 @@ def text(of: Experiment, found: list[MeasuredTrial], block_s: float | None = Non
 
 def test_a_sentence_says_after_how_many_blocks_a_run_stopped() -> None:
     of = stopping(experiment())
-    assert text(of, trials(of, 10, -0.3)) == (
-        "b is slower than a: throughput -25.8 % (95 % interval -27.8 to -23.9), oltp_read_write at 10 "
-        "connections; stopped after 10 of at most 20 blocks; the interval allows for every look."
-    )
+    check_sentences("stopped", text(of, trials(of, 10, -0.3)))
 
 
 def test_too_few_blocks_are_counted_against_those_that_the_looks_need() -> None:
     of = stopping(experiment())
-    assert text(of, trials(of, 7, -0.3)).startswith(
-        "Too few blocks for a verdict (7 of at most 20; 8 are needed): b against a, throughput -26.1 %"
-    )
+    check_sentences("stopped with too few blocks", text(of, trials(of, 7, -0.3)))
 
 
 def test_an_undecided_verdict_says_what_would_settle_it() -> None:
     of = stopping(experiment())
-    undecided = text(of, trials(of, 20, 0.0, noise=0.1), 40.0)
-    assert undecided.endswith(
-        "stopped after 20 of at most 20 blocks, which differ by 15 %; the interval allows for every look; "
-        "±5 % would take about 150 blocks, 100 minutes."
-    ), undecided
-    fixed = text(experiment(), trials(experiment(), 8, 0.0, noise=0.1), 40.0)
-    assert fixed.endswith("8 blocks, which differ by 13 %; ±5 % would take about 40 blocks, 27 minutes."), (
-        fixed
-    )
+    check_sentences("stopped undecided", text(of, trials(of, 20, 0.0, noise=0.1), 40.0))
+    check_sentences("undecided", text(experiment(), trials(experiment(), 8, 0.0, noise=0.1), 40.0))
 
 
 def test_durations_are_rough() -> None:

@@ -15,10 +15,10 @@ from tests.unit.stored_run import Arms, Making, make, verdict_of
 
 from dbdyno.experiment.schedule import Trial
 from dbdyno.explain.costs import SAMPLED_NAMES, costs, transactions_between
-from dbdyno.explain.formatting import amount, three_digits
-from dbdyno.explain.measures import counter
+from dbdyno.explain.measures import amount, counter
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
+from dbdyno.result_text import three_digits
 from dbdyno.servers.usage import Usage, host
 from dbdyno.verdict import judge
 

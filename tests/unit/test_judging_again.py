@@ -14,9 +14,9 @@ from tests.unit.stored_run import Arms, Making, make, store, verdict_of
 
 from dbdyno.commands import compare
 from dbdyno.commands.choices import Format, Output
-from dbdyno.commands.judging_again import Choices, judge_again
 from dbdyno.commands.report import Target, report
 from dbdyno.commands.show import show
+from dbdyno.commands.stored_run import Choices, judge_again
 from dbdyno.experiment.base import file_keys
 from dbdyno.experiment.model import (
     Client,
@@ -478,7 +478,7 @@ def test_a_judgement_that_was_interrupted_does_not_count(
     def interrupt(_run: Run, _language: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dbdyno.commands.judging_again.judge_if_needed", interrupt)
+    monkeypatch.setattr("dbdyno.commands.stored_run.judge_if_needed", interrupt)
     with pytest.raises(KeyboardInterrupt):
         again(run, "design.delta_percent=15")
     monkeypatch.undo()

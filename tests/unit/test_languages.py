@@ -29,7 +29,7 @@ from dbdyno.report.page import page
 from dbdyno.report.rendering import RenderedCharts
 from dbdyno.report.writing import write
 from dbdyno.store import Run, StoreProblem
-from dbdyno.store.texts import FILE, read_texts
+from dbdyno.store.document import TEXTS, read_texts
 from dbdyno.text import Text, as_json, compose, compose_count, from_json, join, recall
 from dbdyno.verdict import judge
 
@@ -175,7 +175,7 @@ def test_another_process_can_translate_what_a_run_stores(
 
 def test_a_run_without_its_texts_is_shown_in_english(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = judged(tmp_path)
-    (run.path / FILE).unlink()
+    (run.path / TEXTS).unlink()
     monkeypatch.setattr(text, "_KNOWN", {})
     markdown = as_markdown(gather(run), language="ko")
     assert "**b is slower than a at every load: throughput" in markdown
@@ -183,7 +183,7 @@ def test_a_run_without_its_texts_is_shown_in_english(tmp_path: Path, monkeypatch
 
 
 def test_damaged_texts_are_named(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text('{"schema": 1, "texts": [["{a.b}", null, {"a": "x"}]]}')
+    (tmp_path / TEXTS).write_text('{"schema": 1, "texts": [["{a.b}", null, {"a": "x"}]]}')
     with pytest.raises(StoreProblem, match=r"texts\.json is damaged"):
         read_texts(tmp_path)
 

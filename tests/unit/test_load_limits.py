@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.unit.simulated_trials import measured
 
-from dbdyno.commands.sweep_options import SweepOptions
-from dbdyno.commands.sweep_options import experiment as swept
+from dbdyno.commands.run import SweepOptions
+from dbdyno.commands.run import experiment_of as swept
 from dbdyno.design.pairing import choose_pairing
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment

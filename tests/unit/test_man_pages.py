@@ -62,4 +62,4 @@ def test_a_page_has_everything_that_the_help_has(pages: Path, command: str) -> N
 def test_the_main_page_names_the_others(pages: Path) -> None:
     text = shown(pages / "dbdyno.1")
     for name in COMMANDS:
-        assert f"dbdyno-{name}(1)" in text or f"dbdyno-{name} (1)" in text
+        assert f"dbdyno-{name}(1)" in text

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dbdyno.commands.one_line import OneLine, choose_file, write_experiment
+from dbdyno.commands.option_document import OneLine, choose_file, write_experiment
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read

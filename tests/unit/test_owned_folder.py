@@ -19,8 +19,8 @@ from dbdyno.servers import commits, owned_folder
 from dbdyno.servers.account import ServerUser, server_user
 from dbdyno.servers.kinds import process
 from dbdyno.servers.server import ServerProblem
-from dbdyno.servers.snapshots.cleaning import remove_unused
 from dbdyno.servers.snapshots.copying import copy_tree
+from dbdyno.servers.snapshots.directories import remove_unused_snapshots
 from dbdyno.servers.workspace import Lock, Workspace
 
 SELF = ServerUser("self", os.geteuid(), os.getegid(), switches=False)
@@ -76,7 +76,7 @@ def use(results: Path) -> None:
     with closing(Workspace.open(results, removes=True)) as workspace:
         workspace.server_directory("a")
         workspace.slot_directories(2)
-        remove_unused(workspace.snapshots, 0)
+        remove_unused_snapshots(workspace, 0)
 
 
 @pytest.mark.parametrize("link", [".servers", ".servers/servers", ".servers/snapshots"])

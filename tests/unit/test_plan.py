@@ -12,7 +12,7 @@ import pytest
 from tests.unit import stored_run
 from tests.unit.stored_run import Making
 
-from dbdyno.cli.plan import plan as plan_command
+from dbdyno.cli.experiments import plan as plan_command
 from dbdyno.commands.plan import describe, suggest_length, summary
 from dbdyno.design.planning import find_earlier, plan, read_earlier
 from dbdyno.experiment.model import Design, Factor, Point, Stop
@@ -22,10 +22,9 @@ from dbdyno.report.model import gather
 from dbdyno.report.page import design_rows
 from dbdyno.run.progress import Progress, TrialBegan, TrialEnded
 from dbdyno.run.times import StepTimes
-from dbdyno.servers.machine import this_machine
-from dbdyno.stats.precision import factors, scatter
+from dbdyno.servers.usage import this_machine
+from dbdyno.stats.precision import Components, factors, scatter
 from dbdyno.stats.signed_rank import cut_off
-from dbdyno.stats.trial_length import Components
 from dbdyno.store import Run, files
 from dbdyno.store.endings import Ending, add_ending, read_endings, time_shares
 from dbdyno.verdict import judge

@@ -12,9 +12,10 @@ from dbdyno.checks import Context, Moment
 from dbdyno.experiment.differences import describe_differences, list_differences
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment
-from dbdyno.experiment.proxy import TITLES, Proxy
 from dbdyno.experiment.reading import read_bytes
+from dbdyno.experiment.variant import PROXY_TITLES, Proxy
 from dbdyno.finding import Finding
+from dbdyno.problem import Problem
 from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.servers import ports
 from dbdyno.servers.proxies import PROGRAMS
@@ -108,7 +109,7 @@ def test_declared_cpus_are_not_divided_and_must_exist() -> None:
     pinned = given(FILE, "variant[pooled].proxy.cpus='0'")
     assert assign_cpus(pinned) is pinned
     assert pinned.variants[1].cpu_sets == (None, "0")
-    with pytest.raises(Exception, match=r"variant\[pooled\]\.proxy\.cpus"):
+    with pytest.raises(Problem, match=r"variant\[pooled\]\.proxy\.cpus"):
         require_cpus(given(FILE, "variant[pooled].proxy.cpus='4000'"))
 
 
@@ -118,7 +119,7 @@ def test_a_program_listens_on_loopback_and_forwards_to_the_server(name: str) -> 
     settings = program.own_settings(30_000)
     files = program.files(PLACE, SERVER, settings)
     text = files[PLACE.config]
-    assert TITLES[name] == program.title
+    assert PROXY_TITLES[name] == program.title
     assert "25001" in text
     assert "25002" in text
     assert all(path.parent == PLACE.directory for path in files)

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.reading import CASE_STUDIES, of_case
 
 from dbdyno.finding import Finding
-from dbdyno.reading.checks.registry import examine
+from dbdyno.reading.checks import examine
 from dbdyno.reading.document import parse
 from dbdyno.reading.reading import Reading, read
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.reading import codes_of, findings_of, summary
 
-from dbdyno.reading.checks.registry import ALL
+from dbdyno.reading.checks import all_checks
+from dbdyno.reading.reading import Reading
 
 PREPARE = "sysbench oltp_read_write --mysql-host=db1 --tables=4 --table-size=100000 --threads=4 prepare\n"
 RUN = "sysbench oltp_read_write --mysql-host=db1 --tables=4 --table-size=100000 --threads=8 --time=60 run\n"
@@ -154,7 +155,12 @@ def test_it_finds_the_mistake_and_nothing_in_a_similar_document(code: str) -> No
 
 
 def test_every_check_has_its_two_documents() -> None:
-    assert {check.code for check in ALL} == set(CASES)
+    assert {check.code for check in all_checks()} == set(CASES)
+
+
+def test_a_check_needs_what_a_reading_has() -> None:
+    known = {*Reading.__dataclass_fields__, *vars(Reading)}
+    assert not [(check.code, name) for check in all_checks() for name in check.needs if name not in known]
 
 
 def test_the_order_of_the_runs_counts() -> None:

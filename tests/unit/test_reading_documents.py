@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.reading import DOCUMENTS
 
-from dbdyno.reading.checks.registry import examine
+from dbdyno.reading.checks import examine
 from dbdyno.reading.document import load
 from dbdyno.reading.reading import Reading, read
 

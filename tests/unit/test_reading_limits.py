@@ -17,7 +17,7 @@ from tests.unit.reading import reading_of, summary
 from dbdyno.commands.init import init
 from dbdyno.problem import Problem
 from dbdyno.reading import limits
-from dbdyno.reading.checks.registry import examine
+from dbdyno.reading.checks import examine
 from dbdyno.reading.document import load, parse
 from dbdyno.reading.limits import sentence
 from dbdyno.reading.reading import read

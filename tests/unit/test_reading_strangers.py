@@ -382,19 +382,17 @@ def test_a_printed_command_is_no_call(line: str, number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "threads"),
     [
-        "out=$(sysbench oltp_x --threads=4 run)",
-        "tps=`sysbench oltp_x --threads=4 run | grep tps`",
-        'local out="$(sysbench oltp_x --threads=4 run 2>&1)"',
-        "echo $(sysbench oltp_x --threads=$(echo 4) run) > out",
-        "`sysbench oltp_x --threads=4 run`",
+        ("out=$(sysbench oltp_x --threads=4 run)", "4"),
+        ("tps=`sysbench oltp_x --threads=4 run | grep tps`", "4"),
+        ('local out="$(sysbench oltp_x --threads=4 run 2>&1)"', "4"),
+        ("echo $(sysbench oltp_x --threads=$(echo 4) run) > out", "$(echo"),
+        ("`sysbench oltp_x --threads=4 run`", "4"),
     ],
 )
-def test_a_call_whose_output_is_taken(line: str) -> None:
-    ((test, threads),) = calls_of(f"{line}\n", "a.md")
-    assert test == "oltp_x"
-    assert threads in ("4", "$(echo")
+def test_a_call_whose_output_is_taken(line: str, threads: str) -> None:
+    assert list(calls_of(f"{line}\n", "a.md")) == [("oltp_x", threads)]
 
 
 def test_two_hyphens_that_a_page_prints_as_a_dash() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.reading import codes_of, reading_of, summary
 
-from dbdyno.reading import headings
-from dbdyno.reading.checks.registry import examine
+from dbdyno.reading.checks import examine
+from dbdyno.reading.formats import table_headings
 
 
 def names(text: str, name: str = "document.txt") -> list[tuple[str, str, int]]:
@@ -195,7 +195,7 @@ FIGURES = {
 
 @pytest.mark.parametrize(("figure", "text"), [(name, one) for name, of in FIGURES.items() for one in of])
 def test_the_figures_of_headings(figure: str, text: str) -> None:
-    assert headings.figure(text) == figure
+    assert table_headings.figure(text) == figure
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_the_figures_of_headings(figure: str, text: str) -> None:
     [("old p95 latency (ms)", "p95_ms", "old"), ("my_pool TPS", "tps", "my_pool"), ("95 % reads", "", "")],
 )
 def test_a_heading_with_a_figure_and_a_name(text: str, figure: str, label: str) -> None:
-    assert headings.figure_within(text) == (figure, label)
+    assert table_headings.figure_within(text) == (figure, label)
 
 
 def test_figures_that_are_rounded_or_limited_by_a_rate_agree() -> None:

@@ -15,7 +15,7 @@ from tests.unit.judged_run import finding
 from tests.unit.pages import Page, joined, page_of, undrawn
 from tests.unit.stored_run import Arms, Making, make, verdict_of
 
-from dbdyno import report
+from dbdyno import report, result_text
 from dbdyno.cli.report import report as show
 from dbdyno.commands.choices import Format
 from dbdyno.report import formatting, tables
@@ -24,7 +24,7 @@ from dbdyno.report.model import gather
 from dbdyno.report.page import facts
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.endings import Resumption, add_resumption
-from dbdyno.store.warmup_trial import write_warmup_trials
+from dbdyno.store.preparation import write_warmup_trials
 from dbdyno.variables.differences import differences
 from dbdyno.verdict import judge
 
@@ -122,11 +122,14 @@ def test_hostile_names_and_texts_are_shown_and_do_nothing(tmp_path: Path) -> Non
         override={"P07": HOSTILE},
         variables={f"b'{HOSTILE}": {"init_connect": HOSTILE}},
     )
-    page = page_of(judged(tmp_path, making))
+    run = judged(tmp_path, making)
+    page = page_of(run)
     assert "script" not in page.tags
     assert page.text.count(HOSTILE) > 20
     assert not any(name.startswith("on") for _, name, _ in page.attributes)
-    for path in (tmp_path / "made").rglob("*.svg"):
+    charts = report.write_charts(run, "svg")
+    assert charts
+    for path in charts:
         root = ElementTree.parse(path).getroot()
         assert not [element for element in root.iter() if element.tag.endswith("script")]
 
@@ -339,7 +342,7 @@ def test_durability_stands_side_by_side(tmp_path: Path) -> None:
         "transaction_isolation": ["REPEATABLE-READ", None],
     }
     text = joined(Page(undrawn(run)).text)
-    rows = f"innodb_flush_log_at_trx_commit 1 2 sync_binlog {formatting.MISSING} 0"
+    rows = f"innodb_flush_log_at_trx_commit 1 2 sync_binlog {result_text.MISSING} 0"
     assert f"Durability and isolation variable a b {rows}" in text
 
 
@@ -353,15 +356,15 @@ def test_facts_are_rows() -> None:
 
 
 def test_numbers_as_a_reader_sees_them() -> None:
-    assert [formatting.rate(v) for v in (12345.6, 188.17, 9.876, None)] == [
+    assert [result_text.rate(v) for v in (12345.6, 188.17, 9.876, None)] == [
         "12,346",
         "188.2",
         "9.88",
-        formatting.MISSING,
+        result_text.MISSING,
     ]
-    assert formatting.milliseconds(1234.5) == "1.23"
-    assert formatting.percent(-9.24) == f"{formatting.MINUS}9.2"
-    assert formatting.interval_text([-10.44, 8.0]) == f"[{formatting.MINUS}10.4, +8.0]"
+    assert result_text.milliseconds(1234.5) == "1.23"
+    assert result_text.percent(-9.24) == f"{result_text.MINUS}9.2"
+    assert formatting.interval_text([-10.44, 8.0]) == f"[{result_text.MINUS}10.4, +8.0]"
     assert formatting.load("connections", 1) == "1 connection"
     assert formatting.load("rate", 1_500_000.0) == "1,500,000 transactions/s"
 

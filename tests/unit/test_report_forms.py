@@ -17,7 +17,7 @@ from tests.unit.judged_run import Effect, Judged, Outcome, factor, finding
 from tests.unit.pages import Page, joined, table_rows, text_of, undrawn
 from tests.unit.stored_run import Making, experiment, verdict_of
 
-from dbdyno import report
+from dbdyno import report, result_text
 from dbdyno.commands import comparison_output
 from dbdyno.experiment.model import Factor
 from dbdyno.finding import Finding
@@ -30,7 +30,7 @@ from dbdyno.stats.paired import Effect as Estimate
 from dbdyno.store import Run
 from dbdyno.store.verdict import Change, CombinedEffect, Scaling
 
-MINUS = formatting.MINUS
+MINUS = result_text.MINUS
 UNKNOWN = Effect(None, (None, None), "undecided", each=(None,) * 8)
 EMPTY = Effect(None, None, "unfinished", blocks=0, each=())
 
@@ -322,7 +322,7 @@ def test_the_table_of_the_command_counts_failures_as_0(
     lines = shown(FAILED.write(tmp_path), capsys)
     cells = table_rows(lines)
     assert cells["b", "20"][:2] == ["900.0", "10.00"]
-    assert cells["b", "40"][:2] == ["0", formatting.MISSING]
+    assert cells["b", "40"][:2] == ["0", result_text.MISSING]
     # Hyphens as minus signs: a script reads them.
     assert cells["b", "20"][2:] == ["≤", "-30.0", "%", "≤", "-8.0", "slower"]
 
@@ -374,7 +374,7 @@ def test_a_factorial_run_ends_with_the_sentences_of_its_factors(
     assert FACTORIAL.sentence not in "\n".join(lines)
     table = [words for (variant, _), words in table_rows(lines).items() if variant == "8.4+pool"]
     assert len(table) == 4
-    assert all(words[-1] == formatting.MISSING for words in table)
+    assert all(words[-1] == result_text.MISSING for words in table)
     page = text_of(run)
     assert FACTORIAL.sentence not in page
     assert "version × threads 8.4, pool 8.0, one" in page
@@ -392,13 +392,13 @@ def test_no_law_is_drawn_or_tabulated_where_it_does_not_fit(tmp_path: Path) -> N
     assert {"variant": "b", "low": 8, "high": 128, "value": 3000.0} in bars
     assert "The law does not fit b: no line and no peak" in figure.caption
     text = text_of(run)
-    dash = formatting.MISSING
+    dash = result_text.MISSING
     assert f"b 3,000 /s at 32 from 8 to 128 {dash} {dash} {dash} {dash} 36.0 %" in text
     assert "a 3,000 /s at 32 from 32 to 64 400.0 /s 0.03 0.001 31 [28, > 128] 1.2 %" in text
 
 
 @pytest.mark.parametrize(
-    ("knee", "shown"), [(None, formatting.MISSING), ("below", "below 1"), ("above", "not reached at 128")]
+    ("knee", "shown"), [(None, result_text.MISSING), ("below", "below 1"), ("above", "not reached at 128")]
 )
 def test_a_knee_that_no_load_shows_has_no_figure(knee: str | None, shown: str) -> None:
     assert formatting.peak(Scaling.model_validate(law("a", model="usl", knee=knee))) == shown

@@ -10,7 +10,7 @@ import pytest
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
-from dbdyno.experiment.cpus import parse_cpus
+from dbdyno.experiment.base import parse_cpus
 from dbdyno.experiment.model import Client, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.run.affinity import assign_cpus
 from dbdyno.run.plan import scheduling

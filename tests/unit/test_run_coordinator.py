@@ -28,10 +28,9 @@ from dbdyno.servers import open_server
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run, StoreProblem
-from dbdyno.store.ceiling import CEILING, read_ceilings
 from dbdyno.store.endings import read_endings, read_resumptions
+from dbdyno.store.preparation import CEILING, read_ceilings, read_workers
 from dbdyno.store.trial import TrialWriter
-from dbdyno.store.workers import read_workers
 
 WORKLOAD = OltpWorkload(name="oltp_point_select", table_size=10)
 

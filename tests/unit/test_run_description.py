@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from dbdyno import checks
 from dbdyno.binary import COMPAT, ENGINE, find_program
 from dbdyno.checks import Context, Moment
-from dbdyno.experiment.limits import LIMITS
+from dbdyno.experiment.base import LIMITS
 from dbdyno.experiment.model import Experiment, Load, OltpWorkload, SqlWorkload, Variant, Workload
 from dbdyno.experiment.variant import SessionSettings
 from dbdyno.problem import Problem

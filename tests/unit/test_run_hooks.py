@@ -22,7 +22,7 @@ from dbdyno.servers import open_server
 from dbdyno.servers.server import Description, Server
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run, StoreProblem
-from dbdyno.store.warmup_trial import WarmupTrial
+from dbdyno.store.preparation import WarmupTrial
 
 DESCRIPTION = Description("mysql", "9.7", {"pid": 4711}, {}, {}, {})
 MEASURING = {"type": "phase", "data": {"name": "measure", "at_us": 0, "at_unix_us": 0}}

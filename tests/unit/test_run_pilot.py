@@ -18,9 +18,9 @@ from dbdyno.experiment.model import (
     SqlWorkload,
     Variant,
 )
-from dbdyno.experiment.shapes.ramp import Ramp
+from dbdyno.experiment.shapes import Ramp
 from dbdyno.run import pilot
-from dbdyno.store.workers import Step, Usage
+from dbdyno.store.preparation import Step, Usage
 
 # A step: event loops, CPU share, share of waiting for a CPU, transactions per second.
 Figures = tuple[int, float, float, float]

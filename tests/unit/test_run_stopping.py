@@ -41,7 +41,7 @@ def basedir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             return Outcome(writer.finish("done"), None)
 
     monkeypatch.setattr("dbdyno.run.coordinator.run_trial", run_trial)
-    monkeypatch.setattr("dbdyno.checks.p11_shared_cpus._WATCH_S", 0.0)
+    monkeypatch.setattr("dbdyno.checks.host._WATCH_S", 0.0)
     monkeypatch.setattr("os.fsync", lambda _descriptor: None)
     with FakeServers().registered():
         yield install(tmp_path / "programs")

@@ -23,7 +23,7 @@ from dbdyno.experiment.shapes import Ramp
 from dbdyno.run import warmup
 from dbdyno.run.plan import trial_plan
 from dbdyno.store import Run
-from dbdyno.store.warmup_trial import (
+from dbdyno.store.preparation import (
     WarmupTrial,
     derived_warmup_s,
     is_warm_state_checked,

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Point, Variant
+from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Point, Stop, Variant
 from dbdyno.experiment.schedule import Trial, engine_seed, schedule, split_by_start, workloads_by_start
 from dbdyno.experiment.server import ServerSpec, State
-from dbdyno.experiment.stop import Stop
 
 
 def experiment(

@@ -10,8 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from dbdyno.checks import Context, Moment, run
-from dbdyno.commands.sweep_options import SweepOptions
-from dbdyno.commands.sweep_options import experiment as swept
+from dbdyno.commands.run import SweepOptions
+from dbdyno.commands.run import experiment_of as swept
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment, ScriptWorkload
 from dbdyno.experiment.reading import read

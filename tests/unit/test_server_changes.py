@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.servers import changes
-from dbdyno.servers.changes import (
+from dbdyno.servers.kinds import remote_changes
+from dbdyno.servers.kinds.remote_changes import (
     Change,
     Record,
     StoredChanges,
-    is_same_server,
-    may_hold_password,
+    _are_related,
+    _is_equal,
+    _is_same_server,
+    _may_hold_password,
     stored_changes,
 )
-from dbdyno.servers.kinds.remote_changes import _are_related, _is_equal
-from dbdyno.servers.kinds.remote_variables import MySQLVariables, PostgreSQLVariables, Setting, split_names
+from dbdyno.servers.kinds.remote_protocol import MySQLVariables, PostgreSQLVariables, Setting, split_names
 from dbdyno.servers.server import ServerProblem
 
 MYSQL = {"server_uuid": "a", "hostname": "h", "datadir": "/d/", "port": "3306"}
@@ -32,7 +33,7 @@ def record(**identity: str) -> Record:
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    return changes.directory()
+    return remote_changes.directory()
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,8 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_a_server_is_recognised(
     stored: dict[str, str], now: dict[str, str], at_same_place: bool, expected: bool
 ) -> None:
-    assert is_same_server(record(**stored), now, "here", "here" if at_same_place else "there") is expected
+    before = record(**stored)
+    assert _is_same_server(before, now, before.place if at_same_place else "elsewhere") is expected
 
 
 def test_changes_are_stored_found_and_removed(folder: Path) -> None:
@@ -77,8 +79,8 @@ def test_changes_are_stored_found_and_removed(folder: Path) -> None:
         == stored.record
         == record(**MYSQL).model_copy(update={"run": "/other", "unix_s": stored.record.unix_s})
     )
-    assert changes.has_left_changes("/other")
-    assert not changes.has_left_changes("/run")
+    assert remote_changes.has_left_changes("/other")
+    assert not remote_changes.has_left_changes("/run")
     stored.remove()
     stored.release()
     assert (stored_changes(), other.acquire(), other.read_again()) == ([], True, False)
@@ -110,9 +112,9 @@ def test_files_that_are_no_records_are_refused(folder: Path, tmp_path: Path) -> 
 
 def test_names_of_passwords() -> None:
     for name in ("primary_conninfo", "ssl_passphrase_command", "report_password", "x_bind_root_pwd"):
-        assert may_hold_password(name)
+        assert _may_hold_password(name)
     for name in ("password_encryption", "validate_password.length", "default_password_lifetime", "sql_mode"):
-        assert not may_hold_password(name)
+        assert not _may_hold_password(name)
 
 
 @pytest.mark.parametrize(

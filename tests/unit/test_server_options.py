@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from dbdyno.experiment.file_reading import INCLUDE_DEPTH_MAX, read_server_config
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.experiment.quantities import Setting
-from dbdyno.experiment.server_config import DEPTH_MAX, read_server_config
 from dbdyno.servers.products.declaration import read_declaration
-from dbdyno.servers.products.error_log import _is_known
 from dbdyno.servers.products.mariadb import MariaDB
 from dbdyno.servers.products.mysql import MySQL
+from dbdyno.servers.products.mysql_family import _is_known
 from dbdyno.servers.products.postgresql import PostgreSQL
 from dbdyno.servers.server import ServerProblem
 from dbdyno.store.run import experiment_hash
@@ -162,7 +162,7 @@ def test_an_included_file_that_is_absent_is_named_unless_an_image_may_have_it(tm
 
 def test_files_that_include_each_other_are_an_error(tmp_path: Path) -> None:
     config = write(tmp_path, {"a.conf": "include 'b.conf'\n", "b.conf": "include 'a.conf'\n"})
-    with pytest.raises(ServerProblem, match=f"more than {DEPTH_MAX} files include each other"):
+    with pytest.raises(ServerProblem, match=f"more than {INCLUDE_DEPTH_MAX} files include each other"):
         read_declaration(declare("postgresql", config))
 
 

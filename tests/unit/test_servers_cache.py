@@ -16,7 +16,7 @@ from dbdyno.commands.choices import ServersAction
 from dbdyno.problem import Problem
 from dbdyno.servers import owned_folder
 from dbdyno.servers.sources.installed import install, list_installed
-from dbdyno.servers.sources.release import Release
+from dbdyno.servers.sources.source import Release
 
 # Measures until its standard input ends.
 MEASURING = """

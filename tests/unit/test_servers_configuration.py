@@ -10,9 +10,11 @@ import pytest
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.experiment.quantities import variable_name
 from dbdyno.experiment.server import Product
-from dbdyno.servers.kinds import containers
-from dbdyno.servers.products import configuration
+from dbdyno.servers.kinds.docker import ContainerOptions, Image
 from dbdyno.servers.products.declaration import PRODUCTS, read_declaration
+from dbdyno.servers.products.mariadb import MariaDB
+from dbdyno.servers.products.mysql_family import _quote_value
+from dbdyno.servers.products.product import ConfigOptions, Value
 from dbdyno.servers.server import ServerProblem
 
 
@@ -29,13 +31,13 @@ from dbdyno.servers.server import ServerProblem
         ("ROW", "ROW"),
     ],
 )
-def test_values_are_written_as_servers_want_them(value: configuration.Value, text: str) -> None:
-    assert configuration.format_value("x", value) == text
+def test_values_are_written_as_servers_want_them(value: Value, text: str) -> None:
+    assert MariaDB().format_value("x", value) == text
 
 
 def test_a_value_with_a_line_break_is_refused() -> None:
     with pytest.raises(ServerProblem, match=r"variables\.init_connect is 'a\\nb'"):
-        configuration.format_value("init_connect", "a\nb")
+        MariaDB().format_value("init_connect", "a\nb")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +62,7 @@ def test_an_option_file_is_read_as_a_server_reads_it() -> None:
     [mysqldump]
     max_connections=9
     """
-    assert configuration.file_options(text) == {
+    assert MariaDB().file_options(text) == {
         "innodb_page_size": "8k",
         "skip_log_bin": "",
         "init_connect": "SET x = '#1'",
@@ -69,12 +71,12 @@ def test_an_option_file_is_read_as_a_server_reads_it() -> None:
 
 
 def test_the_generated_file_holds_harness_config_variables_and_place_in_this_order() -> None:
-    text = configuration.option_file(
+    options = ConfigOptions(
         set_by_dbdyno={"max_connections": "100"},
         config="[mysqld]\nmax_connections = 200\n",
         declared={"max_connections": "300", "sql_mode": "", "init_connect": 'say "a\\b"'},
-        place={"port": "20000"},
     )
+    text = options.text({"port": "20000"}, _quote_value, "[mysqld]")
     lines = [line for line in text.splitlines() if line and not line.startswith(("#", "["))]
     assert lines == [
         'max_connections = "100"',
@@ -124,12 +126,10 @@ def test_arguments_win_over_variables_and_variables_over_the_file(tmp_path: Path
 
 
 def test_a_containers_ports_are_published_on_loopback_alone() -> None:
-    image = containers.Image("image", "sha256:0", "amd64")
-    bridged = containers.ContainerOptions(
-        image, "a", "1:1", network="bridge", ports=(3306, 3307)
-    ).sdk_options()
+    image = Image("image", "sha256:0", "amd64")
+    bridged = ContainerOptions(image, "a", "1:1", network="bridge", ports=(3306, 3307)).sdk_options()
     assert bridged["ports"] == {"3306/tcp": ("127.0.0.1", 3306), "3307/tcp": ("127.0.0.1", 3307)}
-    assert "ports" not in containers.ContainerOptions(image, "a", "1:1", ports=(3306,)).sdk_options()
+    assert "ports" not in ContainerOptions(image, "a", "1:1", ports=(3306,)).sdk_options()
 
 
 def test_an_experiment_can_name_every_product_that_runs_locally() -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.servers.products.diagnose import diagnose
-from dbdyno.servers.products.error_log import PATTERNS, error_lines, plugin_errors
-from dbdyno.servers.products.product import Binaries, Failure, Place
+from dbdyno.servers.products.mariadb import MariaDB
+from dbdyno.servers.products.product import Binaries, Failure, Place, diagnose
 
 STAMP = "2026-01-02  3:04:05 0 "
 
@@ -17,9 +16,7 @@ def explained(log: str, declared: dict[str, str] | None = None) -> tuple[str, in
     place = Place(Path("/data/v"), Path("/data/v/s"), 20001, 20002)
     # A program that knows no option, so that only what the log says can be told.
     binaries = Binaries(Path("/bin/false"), Path("/bin/false"), None)
-    errors = error_lines(log)
-    failure = Failure(log, 1, place, declared or {}, binaries, errors=errors, user="nobody")
-    problem = diagnose(failure, PATTERNS)
+    problem = diagnose(Failure(log, 1, place, declared or {}, binaries, MariaDB(), user="nobody"))
     return problem.text, problem.exit_code
 
 
@@ -85,7 +82,7 @@ def test_an_option_that_the_server_may_ignore_is_not_the_cause() -> None:
 def test_consequences_do_not_hide_the_cause() -> None:
     said = ("InnoDB: cause", "Unknown/unsupported storage engine: InnoDB", "Aborting")
     log = "\n".join(f"{STAMP}[ERROR] {text}" for text in said)
-    assert error_lines(log) == ["[ERROR] InnoDB: cause"]
+    assert MariaDB().error_lines(log) == ["[ERROR] InnoDB: cause"]
 
 
 def test_a_server_that_died_without_a_word_is_told_as_such() -> None:
@@ -95,7 +92,7 @@ def test_a_server_that_died_without_a_word_is_told_as_such() -> None:
 
 def test_a_plugin_that_could_not_be_loaded_is_a_complaint() -> None:
     assert (
-        plugin_errors(f"{STAMP}[ERROR] Couldn't load plugins from 'nosuch.so'.")
+        MariaDB().startup_error(f"{STAMP}[ERROR] Couldn't load plugins from 'nosuch.so'.")
         == "[ERROR] Couldn't load plugins from 'nosuch.so'."
     )
-    assert plugin_errors(f"{STAMP}[Warning] a plugin is old\n{STAMP}[ERROR] other") == ""
+    assert MariaDB().startup_error(f"{STAMP}[Warning] a plugin is old\n{STAMP}[ERROR] other") == ""

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from dbdyno.servers.admin import silence
-from dbdyno.servers.admin.silence import SilenceWatch, is_silent
+from dbdyno.servers.admin import connection
+from dbdyno.servers.admin.connection import SilenceWatch, is_silent
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_one_login_without_an_answer_is_not_enough(answers: list[bool], expected
 
 
 def test_a_watch_reports_once_and_not_after_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "LOGIN_EVERY_S", 0.01)
+    monkeypatch.setattr(connection, "LOGIN_EVERY_S", 0.01)
     reports: list[float] = []
     reported = threading.Event()
 

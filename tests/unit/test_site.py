@@ -59,7 +59,7 @@ def test_a_dead_link_is_an_error(tmp_path: Path) -> None:
     build = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert build.returncode != 0
+    assert build.returncode == 1, build.stderr
     assert "no-such-heading" in build.stderr
 
 

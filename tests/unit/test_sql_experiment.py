@@ -10,10 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from dbdyno.experiment.calls import Call, parse
-from dbdyno.experiment.column_generators import column
-from dbdyno.experiment.created import created_objects, drop_statements, tables_without_key
 from dbdyno.experiment.errors import InvalidExperiment
-from dbdyno.experiment.generators import parameter
+from dbdyno.experiment.generators import column, parameter
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
@@ -21,9 +19,12 @@ from dbdyno.experiment.sql_text import (
     Dialect,
     annotation_lines,
     count_placeholders,
+    created_objects,
+    drop_statements,
     parameter_names,
     split_statements,
     table_names,
+    tables_without_key,
 )
 from dbdyno.run.plan import SEQUENCE_DISTANCE, plan, trial_plan
 

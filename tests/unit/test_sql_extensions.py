@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dbdyno.checks.samples import parameter_values
-from dbdyno.experiment import bundled, column_generators, generators
+from dbdyno.checks.statements import parameter_values
+from dbdyno.experiment import bundled, generators
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import SqlWorkload
 from dbdyno.experiment.reading import from_document
@@ -161,7 +161,7 @@ def test_wrong_parameters_are_errors(text: str, problem: str) -> None:
 
 def test_a_column_leaves_out_no_parameter() -> None:
     with pytest.raises(ValueError, match="columns have none"):
-        column_generators.column("a", "uniform(1, 2, other_than=w)", {})
+        generators.column("a", "uniform(1, 2, other_than=w)", {})
 
 
 def test_a_pause_needs_a_unit() -> None:

@@ -14,8 +14,8 @@ from dbdyno import report
 from dbdyno.measure.figures import SPANS_MAX, ticks
 from dbdyno.measure.recording import Recording
 from dbdyno.report.model import gather
-from dbdyno.report.stall_chart import stall_charts
-from dbdyno.report.stalls import gap_text, has_stall
+from dbdyno.report.tables import gap_text, has_stall
+from dbdyno.report.time_chart import stall_charts
 from dbdyno.store.measured import MeasuredTrial, Window
 from dbdyno.verdict import judge
 

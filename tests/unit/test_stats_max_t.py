@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dbdyno.stats.max_t import FUDGE, family_p_values
+from dbdyno.stats.joint import FUDGE, family_p_values
 
 
 def by_brute_force(rows: NDArray[np.float64]) -> list[float]:

@@ -243,17 +243,6 @@ def test_a_run_of_an_older_version_is_continued_with_the_defaults_of_new_keys(tm
         Run.resume(tmp_path, experiment(config=config))
 
 
-def test_a_run_that_was_planned_without_places_is_not_continued(tmp_path: Path) -> None:
-    run = create(tmp_path)
-    path = run.path / "schedule.json"
-    entries = [{key: entry[key] for key in entry if key != "slot"} for entry in files.read_json(path)]
-    files.write_json(path, entries)
-    older(run, *NEW_KEYS)
-    with pytest.raises(StoreProblem, match="planned by an older dbdyno") as caught:
-        Run.resume(tmp_path, experiment())
-    assert "Leave out --resume" in caught.value.fix
-
-
 def test_a_schedule_of_another_experiment_is_refused(tmp_path: Path) -> None:
     run = create(tmp_path)
     path = run.path / "schedule.json"

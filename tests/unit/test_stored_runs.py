@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.unit.stored_run import Making, make
 
-from dbdyno.cli.list import list as list_command
-from dbdyno.cli.show import show
+from dbdyno.cli.runs import list as list_command
+from dbdyno.cli.runs import show
 from dbdyno.commands.choices import TextFormat
 from dbdyno.problem import Problem
 from dbdyno.store import VERDICT, Run, StoreProblem, files

@@ -10,7 +10,7 @@ import pytest
 from rich.text import Text
 
 from dbdyno.commands.console import SafeConsole
-from dbdyno.commands.terminal import SafeText, visible
+from dbdyno.commands.streams import SafeText, visible
 
 CLEAR, TITLE, REVERSED = "\x1b[2J", "\x1b]0;title\x07", "\u202e"
 

@@ -15,9 +15,8 @@ from tests.unit.stored_run import Making, experiment, make, verdict_of
 from dbdyno.commands import comparison_output
 from dbdyno.commands.choices import Output
 from dbdyno.commands.console import SafeConsole, print_text
-from dbdyno.commands.progress_output import show_progress
+from dbdyno.commands.progress_output import TrialTable, show_progress, sparkline
 from dbdyno.commands.sweep_table import peak
-from dbdyno.commands.trial_table import TrialTable, sparkline
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
 from dbdyno.report.model import gather

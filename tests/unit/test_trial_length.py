@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dbdyno.stats.trial_length import Components, components
+from dbdyno.stats.precision import Components, components
 
 
 def simulate(

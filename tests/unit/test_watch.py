@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.unit.stored_run import Making, experiment, make, store
 
+from dbdyno import result_text
 from dbdyno.experiment.schedule import schedule
 from dbdyno.problem import Problem
-from dbdyno.report import formatting
 from dbdyno.store import Run
 from dbdyno.store.live import RunFollower
 from dbdyno.verdict import judge
@@ -31,7 +31,7 @@ def test_a_judged_run_shows_the_figures_and_sentences_of_the_judge(tmp_path: Pat
     rows = view.rows(now, run.experiment(), 80)
     for row, trial in zip(reversed(rows), judged[1].trials, strict=True):
         assert trial.figures is not None
-        rate = formatting.rate(trial.figures.throughput)
+        rate = result_text.rate(trial.figures.throughput)
         assert row[:4] == (str(trial.block + 1), trial.variant, "10", rate)
         assert row[-1] == "done"
 

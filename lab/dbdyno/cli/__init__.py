@@ -1,8 +1,8 @@
 """The command line: the list of commands, and the messages and exit codes of failures.
 
-Each module of this package declares a command: its options and their help. It imports nothing slow. The
-command's function imports the module in `dbdyno.commands` that does the work, so `--help` stays fast, and so
-does the report of a mistake in an experiment file, which is read first.
+Each module of this package declares a command, or a group of short ones: the options and their help. It
+imports nothing slow. The command's function imports the module in `dbdyno.commands` that does the work, so
+`--help` stays fast, and so does the report of a mistake in an experiment file, which is read first.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ import typer
 
 from dbdyno import __version__
 from dbdyno.cli.completion import words_to_complete
-from dbdyno.commands.formatting import print_problem
+from dbdyno.commands.failures import exhausted_resource, print_problem
 from dbdyno.commands.interrupts import was_interrupted
-from dbdyno.commands.resource_limits import exhausted_resource
 from dbdyno.commands.streams import guard_streams
 from dbdyno.drop_ins import DROP_INS
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.waiting import reported_by
 
-# Command -> its line in `dbdyno --help`. Its module in this package and its function have the same name.
+# Command -> its line in `dbdyno --help`. Its function has the same name, and so has its module in this
+# package, unless GROUPS names another one.
 COMMANDS = {
     "compare": "Compare the variants of an experiment; print the verdict.",
     "bisect": "Find the first version or commit that is slower.",
@@ -58,6 +58,15 @@ COMMANDS = {
     "slap": "mysqlslap-compatible command line.",
     "shims": "Create sysbench, mysqlslap and mariadb-slap symlinks in DIR.",
     "completion": "Print the completion script of a shell.",
+}
+# Module with several commands -> these.
+GROUPS = {
+    "experiments": ("init", "check", "plan", "workloads", "schema"),
+    "servers": ("servers", "fleet", "probe", "data", "clean"),
+    "runs": ("list", "show", "diff", "history"),
+    "report": ("report", "site"),
+    "live": ("watch", "ui", "metrics"),
+    "published": ("read", "replicate"),
 }
 # If this environment variable is not empty, an internal error prints its traceback.
 TRACEBACK_VARIABLE = "DBDYNO_TRACEBACK"
@@ -93,7 +102,8 @@ def app(called: Collection[str | None]) -> typer.Typer:
 
 
 def _command(name: str) -> Callable[..., None]:
-    function: Callable[..., None] = getattr(importlib.import_module(f"dbdyno.cli.{name}"), name)
+    module = next((module for module, names in GROUPS.items() if name in names), name)
+    function: Callable[..., None] = getattr(importlib.import_module(f"dbdyno.cli.{module}"), name)
 
     @functools.wraps(function)
     def call(*arguments: object, **options: object) -> None:

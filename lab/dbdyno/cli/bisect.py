@@ -87,9 +87,8 @@ def bisect(  # noqa: PLR0917 — one parameter per option; typer passes them by 
 
     document = read_document(file, profile, assignments or ())
 
-    from dbdyno.commands.bisect import Options
+    from dbdyno.commands.bisect import Ends, Options
     from dbdyno.commands.bisect import bisect as work
-    from dbdyno.commands.bisect_versions import Ends
 
     ends = Ends(good, bad, over, candidates, repository, build, build_timeout)
     as_json = result_format is TextFormat.JSON

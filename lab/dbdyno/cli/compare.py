@@ -100,8 +100,8 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     result_format: ResultFormat = TextFormat.TEXT,
 ) -> None:
     """Compare the variants of an experiment; print the verdict."""
-    from dbdyno.commands.block_options import design_changes, fleet_changes, parse_blocks
-    from dbdyno.commands.one_line import OneLine, choose_file
+    from dbdyno.commands.design_options import design_changes, fleet_changes, parse_blocks
+    from dbdyno.commands.option_document import OneLine, choose_file
     from dbdyno.experiment.reading import read
 
     as_json, language = result_format is TextFormat.JSON, require_language(language)

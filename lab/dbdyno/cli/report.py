@@ -1,4 +1,4 @@
-"""The command line of `dbdyno report`."""
+"""The commands that render stored runs: report and site."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def report(  # noqa: PLR0917 — one parameter per option; typer passes them by 
     results: Results = RESULTS,
 ) -> None:
     """Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG, or in a format of another program."""
-    from dbdyno.commands.judging_again import Choices
     from dbdyno.commands.report import Target
     from dbdyno.commands.report import report as work
+    from dbdyno.commands.stored_run import Choices
 
     target = Target(format, language, output, open_report)
     choices = Choices(assignments or (), omissions or (), reason)
@@ -72,3 +72,14 @@ def report(  # noqa: PLR0917 — one parameter per option; typer passes them by 
         choices=choices,
         accept_changes=accept_changes,
     )
+
+
+def site(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write to.", show_default=False)],
+    results: Annotated[Path, typer.Argument(help="Folder in which runs are stored.")] = RESULTS,
+    language: Language = "en",
+) -> None:
+    """Write a folder for publishing: all reports and an index."""
+    from dbdyno.commands.report import site as work
+
+    work(results, out, language)

@@ -96,8 +96,8 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     _verbose: Verbose = False,
 ) -> None:
     """Benchmark one server at several loads; print a table."""
+    from dbdyno.commands.run import SweepOptions
     from dbdyno.commands.run import run as work
-    from dbdyno.commands.sweep_options import SweepOptions
 
     options = SweepOptions(
         what,

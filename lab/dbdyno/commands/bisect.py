@@ -2,6 +2,8 @@
 
 Each step is a run like those of `compare`, with the last good version, a candidate and the first bad version
 as variants. The record of the bisection is written after each step.
+
+The versions come from the file, from the versions of the product, or from the commits of a repository.
 """
 
 from __future__ import annotations
@@ -12,31 +14,43 @@ import json
 import secrets
 import shlex
 import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
+from rich.console import Console
 
 from dbdyno.binary import EngineProblem
-from dbdyno.commands import bisect_output, comparison_output
-from dbdyno.commands.bisect_versions import Ends, Versions, choose_versions
+from dbdyno.commands import comparison_output
 from dbdyno.commands.choices import Over
-from dbdyno.commands.console import SafeConsole, print_text
+from dbdyno.commands.console import SafeConsole, print_text, result_console
 from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.option_document import as_toml
 from dbdyno.commands.progress_output import show_progress
 from dbdyno.commands.sharing import only_measurement
+from dbdyno.commands.verbosity import announce
 from dbdyno.design.pairing import choose_pairing
+from dbdyno.experiment.base import parse_duration_s
 from dbdyno.experiment.bisection import (
+    BUILD,
+    CANDIDATE,
     SUFFIX,
     Document,
     choose_workload,
+    fill,
+    find_template,
+    has_placeholder,
     read_step,
     require_suitable,
     step_document,
+    variant_names,
+    with_server,
     with_unequal_software,
 )
+from dbdyno.experiment.metrics import HIGHER_IS_BETTER, metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import ORDER_SEEDS
 from dbdyno.fleet.fleet_engine import open_engine
@@ -56,13 +70,17 @@ from dbdyno.runs.bisection import (
     decider,
     level_of,
     recall,
+    steps_of,
 )
 from dbdyno.runs.bisection import bisect as search
-from dbdyno.servers.machine import environment
+from dbdyno.say.wording import blocks_count, effect_text, join_words, relation
+from dbdyno.servers import commits
 from dbdyno.servers.server import MachineProblem
+from dbdyno.servers.sources.installed import install_missing, versions_between
+from dbdyno.servers.usage import environment
 from dbdyno.store import Run, StoreProblem, files
-from dbdyno.store.bisection import BisectionRecord, StepRecord, new_record_path, newest_record
 from dbdyno.store.listing import list_runs
+from dbdyno.store.several_runs import BisectionRecord, StepRecord, new_record_path, newest_record
 from dbdyno.verdict import judge
 
 
@@ -131,16 +149,16 @@ class _Bisection:
         if recorded is not None and recorded.outcome is not None:
             step = self._recall(question, recorded)
         else:
-            bisect_output.announce(self._console, question, number, self._versions)
+            _announce(self._console, question, number, self._versions)
             step = self._measure(question, recorded.run if recorded else None)
             self._write(number, step.record(self.record.steps[number]))
         if not (self._options.quiet or self._options.as_json):
-            bisect_output.show_step(question, number, step, self.record)
+            _show_step(question, number, step, self.record)
         return step
 
     def finish(self, answer: Answer) -> None:
         """Store and print the result."""
-        sentence = bisect_output.sentence(answer, self._versions, self.record)
+        sentence = result_sentence(answer, self._versions, self.record)
         possible = [answer.versions[number] for number in answer.possible]
         update = {"first_bad": answer.first_bad, "possible": possible, "sentence": sentence}
         self.record = self.record.model_copy(update=update)
@@ -148,7 +166,7 @@ class _Bisection:
         if self._options.as_json:
             print(json.dumps(self.record.model_dump(mode="json"), indent=1, ensure_ascii=False), flush=True)
         else:
-            bisect_output.show_result(sentence)
+            _show_result(sentence)
         print_text(self._console, f"record: {self._path}")
 
     def _open_record(self) -> tuple[Path, BisectionRecord]:
@@ -276,3 +294,274 @@ def _without_hint(listen: Listener) -> Listener:
         listen(value)
 
     return tell
+
+
+def _announce(console: Console, question: Question, number: int, versions: Versions) -> None:
+    """Say on standard error what a step asks."""
+    if question.candidate is None:
+        steps = steps_of(versions.names)
+        text = f"Do {question.good} and {question.bad} differ? If so, at most {steps} steps follow."
+    else:
+        text = f"Step {number}: is {question.candidate} like "
+        text += f"{question.good} or like {question.bad}?"
+    print_text(console, text, "bold")
+
+
+def _show_step(question: Question, number: int, step: Step, record: BisectionRecord) -> None:
+    """Print the result of a step, and its run."""
+    run = record.steps[number].run
+    where = f"; {run}" if run else ""
+    what = "good and bad" if question.candidate is None else f"step {number}"
+    print_text(result_console(), f"{what}: {_step_text(question, step, record.metric)}{where}", indent=2)
+    sys.stdout.flush()
+
+
+def _step_text(question: Question, step: Step, metric: str) -> str:
+    effects = ", ".join(
+        f"{effect_text(metric, one)} against {other}" for (_, other), one in step.effects.items()
+    )
+    name = question.candidate or question.bad
+    measured = f"{effects}; {blocks_count(step.blocks)}"
+    reason = f" ({step.reason})" if step.reason else ""
+    match step.outcome.value:
+        case "skipped":
+            return f"{name} is skipped: {step.reason}"
+        case "cannot-tell":
+            return f"{name} cannot be distinguished from {_others(question)}{reason}: {measured}"
+        case "between":
+            return f"{name} is between {question.good} and {question.bad}: {measured}"
+        case "like-bad" if question.candidate is None:
+            return f"{question.good} and {name} differ: {measured}"
+        case outcome:
+            like = question.good if outcome == "like-good" else question.bad
+            return f"{name} is like {like}: {measured}"
+
+
+def _others(question: Question) -> str:
+    return question.good if question.candidate is None else f"{question.good} and {question.bad}"
+
+
+def _show_result(sentence: str) -> None:
+    """Print the result."""
+    print_text(result_console(), sentence, "bold")
+    sys.stdout.flush()
+
+
+def result_sentence(answer: Answer, versions: Versions, record: BisectionRecord) -> str:
+    """The result in a sentence."""
+    whole, noun, metric = answer.whole, versions.noun, record.metric
+    good, bad = versions.names[0], versions.names[-1]
+    blocks = sum(step.blocks for step in record.steps)
+    if whole is None or not answer.possible:
+        estimate = f": {effect_text(metric, whole)}" if whole else ""
+        reason = f" ({answer.premise.reason})" if answer.premise.reason else ""
+        return (
+            f"Nothing to bisect: {bad} does not surely differ from {good}{estimate}; {blocks_count(blocks)}"
+            f"{reason}."
+        )
+    clause = _clause(metric, whole.effect_percent)
+    steps = sum(step.outcome != "skipped" for step in record.steps[1:])
+    cost = f"{steps} step{'' if steps == 1 else 's'}, {blocks_count(blocks)}"
+    first = answer.first_bad
+    if first is None:
+        names = join_words([versions.title(versions.names[number]) for number in answer.possible])
+        return f"Undecided: the first {noun} that {clause} is one of {names}{_why(answer, record)}; {cost}."
+    parts = [cost, *_more(answer, versions, metric)]
+    if answer.effect:
+        parts.insert(0, f"{effect_text(metric, answer.effect)} against {versions.names[answer.good]}")
+    parts.append(f"the chance that this is the wrong {noun} is at most 5 %.")
+    return f"{versions.title(first)} is the first {noun} that {clause}: {'; '.join(parts)}"
+
+
+def _clause(metric: str, percent: float) -> str:
+    """The direction of the change, as in "is slower"."""
+    is_better = (percent > 0.0) == (metric in HIGHER_IS_BETTER)
+    return relation(metric, "", "", faster=is_better).strip().removesuffix(" than")
+
+
+def _why(answer: Answer, record: BisectionRecord) -> str:
+    """Why more than one version is possible."""
+    last = record.steps[-1]
+    reasons = [f"{name} was skipped" for name in answer.skipped]
+    if last.outcome == "cannot-tell":
+        reason = last.reason or f"in {blocks_count(last.blocks)}"
+        reasons.append(f"{last.candidate} cannot be distinguished from {last.good} and {last.bad} ({reason})")
+    return f" ({'; '.join(reasons)})" if reasons else ""
+
+
+def _more(answer: Answer, versions: Versions, metric: str) -> Iterator[str]:
+    """What says that the found change is not the only one."""
+    if answer.between:
+        names = join_words(answer.between)
+        verb = "is" if len(answer.between) == 1 else "are"
+        other = f"another {versions.noun} changes the {metric_text(metric)} too"
+        yield f"{names} {verb} between good and bad, so {other}"
+    elif answer.whole is not None and answer.is_part:
+        good, bad = versions.names[0], versions.names[-1]
+        change = effect_text(metric, answer.whole)
+        yield f"{bad} has {change} against {good}, so another {versions.noun} changes it too"
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The options that choose the versions, as the user typed them."""
+
+    good: str
+    bad: str
+    over: Over | None
+    candidates: str | None
+    repository: Path
+    build: str | None
+    build_timeout: str
+
+
+class Versions(ABC):
+    """The versions in order, with the two ends."""
+
+    over: Over
+    # A version in the sentences.
+    noun = "version"
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+
+    @abstractmethod
+    def variant(self, name: str) -> Document:
+        """The table [[variant]] of a version. Builds or installs its server. Raises Problem."""
+
+    def title(self, name: str) -> str:
+        """The version in the result."""
+        return name
+
+
+def choose_versions(document: Document, ends: Ends, builds: Path) -> Versions:
+    """The versions of the options; `builds` is the folder for built commits. Raises Problem."""
+    names = variant_names(document)
+    has_both = ends.good in names and ends.bad in names
+    apart = has_both and abs(names.index(ends.good) - names.index(ends.bad)) > 1
+    over = ends.over or (Over.VARIANTS if apart else Over.VERSIONS)
+    if ends.good == ends.bad:
+        raise Problem(f"--good and --bad are both {ends.good}", "Name two different ones")
+    if ends.candidates is not None and over is not Over.VERSIONS:
+        raise Problem(f"--candidates has no effect with --over {over}", "Leave out one of them")
+    if ends.build is not None and over is not Over.COMMITS:
+        raise Problem(f"--build has no effect with --over {over}", "Add --over commits")
+    if over is Over.VARIANTS:
+        return _Variants(document, ends)
+    template = find_template(document, ends.good)
+    return _Releases(template, ends) if over is Over.VERSIONS else _Commits(template, ends, builds)
+
+
+class _Variants(Versions):
+    over, noun = Over.VARIANTS, "variant"
+
+    def __init__(self, document: Document, ends: Ends) -> None:
+        listed = variant_names(document)
+        for option, name in (("--good", ends.good), ("--bad", ends.bad)):
+            if name not in listed:
+                raise Problem(
+                    f"{option} {name}: the file has no such variant; it has {', '.join(listed)}",
+                    "Name one of them, or choose --over versions",
+                )
+        first, last = listed.index(ends.good), listed.index(ends.bad)
+        chosen = listed[first : last + 1] if first < last else listed[last : first + 1][::-1]
+        super().__init__(chosen)
+        self._tables = {one["name"]: one for one in document["variant"]}
+
+    def variant(self, name: str) -> Document:
+        """See `Versions`."""
+        return dict(self._tables[name])
+
+
+class _Releases(Versions):
+    over = Over.VERSIONS
+
+    def __init__(self, template: Document, ends: Ends) -> None:
+        self._template = template
+        self._server: Any = template.get("server", {})
+        self._is_filled = has_placeholder(template, CANDIDATE)
+        if not self._is_filled and self._server.get("kind", "local") != "local":
+            raise Problem(
+                f"server.version does not choose the version of a server of kind {self._server['kind']}",
+                f"Write {CANDIDATE} in the variant where the version belongs, as in image = "
+                f'"mariadb:{CANDIDATE}"',
+            )
+        product = self._server.get("product", "mariadb")
+        # Version -> its source, if dbdyno has chosen the versions.
+        self._sources: dict[str, str] = {}
+        if ends.candidates is not None:
+            between = [one.strip() for one in ends.candidates.split(",") if one.strip()]
+            names = [ends.good, *between, ends.bad]
+        else:
+            releases = versions_between(product, ends.good, ends.bad)
+            names = [one.version for one in releases]
+            self._sources = {one.version: one.source for one in releases}
+        if len(names) < 2:
+            raise Problem(
+                f"--good {ends.good} and --bad {ends.bad} are both {names[0]}", "Name two different ones"
+            )
+        if len(set(names)) < len(names):
+            raise Problem(f"a version is there twice: {', '.join(names)}", "Name each version once")
+        super().__init__(names)
+        self._product = product
+
+    def variant(self, name: str) -> Document:
+        """See `Versions`."""
+        filled = fill(self._template, name)
+        if self._is_filled:
+            return filled
+        installed = install_missing(self._product, name, self._sources.get(name), announce)
+        # Several sources may have this version.
+        folder = {} if installed is None else {"basedir": str(installed.programs)}
+        return with_server(filled, version=name, **folder)
+
+
+class _Commits(Versions):
+    over, noun = Over.COMMITS, "commit"
+
+    def __init__(self, template: Document, ends: Ends, builds: Path) -> None:
+        self._template, self._builds = template, builds
+        self._repository = ends.repository
+        self._how = None if ends.build is None else _parse_build(ends.build, ends.build_timeout)
+        server: Any = template.get("server", {})
+        kind = server.get("kind", "local")
+        if has_placeholder(template, BUILD) and self._how is None:
+            raise Problem(
+                f"the variant contains {BUILD}, but no command builds a commit", "Add --build COMMAND"
+            )
+        if self._how is not None and kind == "local" and not has_placeholder(template, BUILD):
+            self._template = with_server(template, basedir=BUILD)
+        elif self._how is None and kind != "command" and not has_placeholder(template, CANDIDATE):
+            raise Problem(
+                "the variant is the same for every commit",
+                f"Add --build COMMAND; or write {CANDIDATE} where the commit belongs; or use a server of "
+                "kind command, whose commands get the commit in DBDYNO_VARIANT",
+            )
+        super().__init__(commits.list_commits(ends.repository, ends.good, ends.bad))
+
+    def variant(self, name: str) -> Document:
+        """See `Versions`."""
+        folder = ""
+        if self._how is not None:
+            announce(f"building {self.title(name)}")
+            folder = str(commits.build(self._repository, name, self._how, self._builds))
+        return fill(self._template, name, folder)
+
+    def title(self, name: str) -> str:
+        """See `Versions`."""
+        subject = commits.subject(self._repository, name)
+        return f"{name} ({subject})" if subject else name
+
+
+def _parse_build(command: str, timeout: str) -> commits.Build:
+    try:
+        argv = tuple(shlex.split(command))
+    except ValueError as error:
+        raise Problem(f"--build {command}: {error}", "Close the quotation") from error
+    if not argv:
+        raise Problem("--build has no command", 'Write --build "make install", for example')
+    try:
+        seconds = parse_duration_s(timeout)
+    except ValueError as error:
+        raise Problem(f"--build-timeout {timeout}: {error}") from error
+    return commits.Build(argv, seconds)

@@ -22,7 +22,7 @@ from dbdyno.commands.verbosity import announce
 from dbdyno.design.pairing import choose_pairing
 from dbdyno.design.planning import Plan, find_earlier
 from dbdyno.design.planning import plan as make_plan
-from dbdyno.experiment.durations import format_duration
+from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import LEVELS, Finding
 from dbdyno.problem import ExitCode

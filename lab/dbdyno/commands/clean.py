@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from dbdyno.experiment.durations import format_duration
+from dbdyno.experiment.base import format_duration
 from dbdyno.problem import Problem
-from dbdyno.servers.snapshots import empty
-from dbdyno.servers.snapshots.cleaning import CachedSnapshot, cached_snapshots, remove_unused
+from dbdyno.servers.snapshots.directories import (
+    CachedSnapshot,
+    cached_snapshots,
+    remove_unused_empty,
+    remove_unused_snapshots,
+)
 from dbdyno.servers.workspace import Workspace
 
 
@@ -23,12 +27,12 @@ def clean(results: Path, keep: int | None) -> None:
         raise Problem(f"there is no folder {results}", "Choose a folder with --results DIR")
     with closing(Workspace.open(results, removes=keep is not None)) as workspace:
         if keep is not None:
-            removed = remove_unused(workspace.snapshots, keep)
-            empty.remove_unused(workspace, keep)
+            removed = remove_unused_snapshots(workspace, keep)
+            remove_unused_empty(workspace, keep)
             for one in removed:
                 print(f"removed {_line(one)}")
             print(f"{_size(removed)} removed from {workspace.snapshots}", file=sys.stderr)
-        left = cached_snapshots(workspace.snapshots)
+        left = cached_snapshots(workspace)
         for one in left:
             print(_line(one))
         for path in workspace.unmarked():

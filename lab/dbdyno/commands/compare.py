@@ -24,8 +24,8 @@ from rich.console import Console
 from dbdyno.commands import comparison_output
 from dbdyno.commands.choices import Output, Undecided
 from dbdyno.commands.console import SafeConsole, print_text
-from dbdyno.commands.formatting import print_problem
-from dbdyno.commands.gating import exit_code, require_max_loss
+from dbdyno.commands.design_options import exit_code, require_max_loss
+from dbdyno.commands.failures import print_problem
 from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.plan import summary
 from dbdyno.commands.progress_output import show_progress
@@ -34,8 +34,7 @@ from dbdyno.decide.gate import require_gate
 from dbdyno.design.pairing import choose_pairing
 from dbdyno.design.planning import find_earlier
 from dbdyno.design.planning import plan as make_plan
-from dbdyno.experiment.base import DURATION_S_MAX
-from dbdyno.experiment.durations import format_duration, parse_duration_s
+from dbdyno.experiment.base import DURATION_S_MAX, format_duration, parse_duration_s
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.rejudging import Rejudging
 from dbdyno.experiment.schedule import ORDER_SEEDS
@@ -47,12 +46,12 @@ from dbdyno.run.coordinator import Conclusion
 from dbdyno.run.engine import Engine, LimitProblem
 from dbdyno.run.repeating import CannotRunProblem
 from dbdyno.run.stopping import Limits, finished_blocks
-from dbdyno.servers.machine import environment
+from dbdyno.servers.usage import environment
 from dbdyno.store import Run, files
 from dbdyno.store.endings import read_endings, time_shares
 from dbdyno.store.judgement import complete_judgement, has_ended, store_judgement
+from dbdyno.store.preparation import chosen_workers
 from dbdyno.store.verdict import VerdictFile
-from dbdyno.store.workers import chosen_workers
 from dbdyno.verdict import judge
 
 

@@ -9,11 +9,10 @@ from rich.console import Console
 from dbdyno import report
 from dbdyno.commands.choices import Output
 from dbdyno.commands.console import SafeConsole, print_text, result_console
+from dbdyno.commands.failures import exhausted_resource
 from dbdyno.commands.opening import open_page
 from dbdyno.commands.plan import design_text
-from dbdyno.commands.resource_limits import exhausted_resource
-from dbdyno.commands.result_table import change_note, result_lines
-from dbdyno.commands.suite_table import suite_lines
+from dbdyno.commands.result_table import change_note, result_lines, suite_lines
 from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.metrics import is_latency
 from dbdyno.experiment.model import Experiment, ServerSpec, Workload
@@ -22,9 +21,8 @@ from dbdyno.finding import LEVELS, Finding
 from dbdyno.languages import IN_ENGLISH, Translator, translator
 from dbdyno.problem import Problem
 from dbdyno.report import formatting
-from dbdyno.report.background_table import background_rows
 from dbdyno.report.judgements import judgement_texts
-from dbdyno.report.tables import as_json
+from dbdyno.report.tables import as_json, background_rows
 from dbdyno.run.pilot import describe_plan
 from dbdyno.run.warmup import describe_probe, has_warmup_trials, length_s
 from dbdyno.say.wording import join_words

@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from dbdyno.commands.terminal import SafeText, visible
+from dbdyno.commands.streams import SafeText, visible
 
 # Columns of a table if standard output is not a terminal.
 WIDTH = 160

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import getpass
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from dbdyno.commands.choices import Action
-from dbdyno.commands.data_changes import confirm, print_changes, print_notes, restore_changes
 from dbdyno.commands.sharing import only_measurement
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.marked_tables import Table, drop, marked_tables
 from dbdyno.servers.kinds.remote import RemoteServer, read_password
+from dbdyno.servers.kinds.remote_changes import StoredChanges, stored_changes
+from dbdyno.servers.server import ServerProblem, combine_problems
 from dbdyno.servers.url import Target, parse_url
 
 
@@ -37,29 +38,29 @@ def data(
     secret = read_password(password_file, (lambda: getpass.getpass(prompt)) if sys.stdin.isatty() else None)
     with closing(RemoteServer(where, secret)) as server:
         if action is Action.RESTORE:
-            restore_changes(server, where, yes=yes, forget=forget, share=share)
+            _restore_changes(server, where, yes=yes, forget=forget, share=share)
             return
         if action is Action.LIST:
             server.connect()
-            has_changes = print_changes(server)
+            has_changes = _print_changes(server)
         else:
             server.start()
-            print_notes(server.notes)
+            _print_notes(server.notes)
             has_changes = False
         tables = marked_tables(server, everywhere=True)
         if not tables and not has_changes:
             print(f"no table in {_place(where)} was created by dbdyno", file=sys.stderr)
         if not tables:
             return
-        _print(tables)
+        _print_tables(tables)
         if action is Action.DROP and (tables := _droppable(tables, where)):
-            _confirm(tables, where, yes=yes)
+            _confirm_drop(tables, where, yes=yes)
             # A run that measures on this machine may use the tables.
             with only_measurement("data drop", share=share):
-                _drop(server, tables)
+                _drop_tables(server, tables)
 
 
-def _print(tables: Sequence[Table]) -> None:
+def _print_tables(tables: Sequence[Table]) -> None:
     width = max(len(table.title) for table in tables)
     for table in tables:
         size = f"{table.size_bytes / 2**20:,.1f} MiB"
@@ -80,13 +81,13 @@ def _droppable(tables: Sequence[Table], where: Target) -> list[Table]:
     return [table for table in tables if table.is_dbdynos and table not in is_elsewhere]
 
 
-def _confirm(tables: Sequence[Table], where: Target, *, yes: bool) -> None:
+def _confirm_drop(tables: Sequence[Table], where: Target, *, yes: bool) -> None:
     """Raise Problem unless the user agrees."""
     tables_text = "this table" if len(tables) == 1 else f"these {len(tables)} tables"
-    confirm(f"dropping {tables_text}", f"Drop {tables_text} in {_place(where)}?", yes=yes)
+    _confirm(f"dropping {tables_text}", f"Drop {tables_text} in {_place(where)}?", yes=yes)
 
 
-def _drop(server: RemoteServer, tables: Sequence[Table]) -> None:
+def _drop_tables(server: RemoteServer, tables: Sequence[Table]) -> None:
     failures = []
     for name, failure in drop(server, tables):
         if failure:
@@ -103,3 +104,107 @@ def _drop(server: RemoteServer, tables: Sequence[Table]) -> None:
 
 def _place(where: Target) -> str:
     return f"{where.database} on {where.unix_socket or f'{where.host}:{where.port}'}"
+
+
+def _print_notes(notes: Iterable[str]) -> None:
+    """Print messages about changes."""
+    for note in notes:
+        print(note, file=sys.stderr, flush=True)
+
+
+def _print_changes(server: RemoteServer) -> bool:
+    """Print the changes on a server that answers, and on others that had its URL. Returns whether there are
+    any on this one.
+    """
+    of_this, of_others = server.changes.left()
+    for stored in of_this:
+        _print_stored(server, stored)
+        if stored.acquire():
+            stored.release()
+            print(f"to restore the earlier values: {server.changes.restore_command}", file=sys.stderr)
+        else:
+            print("a measurement in progress uses these values and will restore them", file=sys.stderr)
+    _print_notes(server.changes.another_server(stored) for stored in of_others)
+    return bool(of_this)
+
+
+def _restore_changes(server: RemoteServer, where: Target, *, yes: bool, forget: bool, share: bool) -> None:
+    """Restore the settings that dbdyno has changed; with `forget`, only forget the earlier values. Raises
+    Problem.
+    """
+    try:
+        server.connect()
+        of_this, of_others = server.changes.left()
+    except ServerProblem as problem:
+        of_this, of_others = [], _unreachable(where, problem, forget=forget)
+    if forget:
+        _forget(server, [*of_this, *of_others], yes=yes)
+        return
+    _print_notes(server.changes.another_server(stored) for stored in of_others)
+    if not of_this:
+        print("dbdyno has left no changed setting on this server", file=sys.stderr)
+        return
+    for stored in of_this:
+        _print_stored(server, stored)
+    _confirm("restoring these settings", "Restore the earlier values?", yes=yes)
+    problems: list[ServerProblem] = []
+    # A run that measures on this machine may use the server.
+    with only_measurement("data restore", share=share):
+        for stored in of_this:
+            notes, failures = server.changes.undo_stored(stored)
+            _print_notes(notes)
+            problems += failures
+    if problems:
+        raise combine_problems(problems, str(where))
+
+
+def _unreachable(where: Target, problem: ServerProblem, *, forget: bool) -> list[StoredChanges]:
+    """The changes on a server that does not answer. Raises Problem, unless they are to be forgotten."""
+    of_url = [stored for stored in stored_changes() if stored.record.place == where.place]
+    if forget or not of_url:
+        if not of_url:
+            raise problem
+        return of_url
+    values = "; ".join(
+        f"{change.name} was {change.before!r} ({change.undo})"
+        for stored in of_url
+        for change in stored.record.changes
+    )
+    raise Problem(
+        f"{problem.text}. What dbdyno has changed there is not restored: {values}",
+        f"{problem.fix}; then repeat the command",
+        ExitCode.NOT_COMPARABLE,
+    ) from problem
+
+
+def _forget(server: RemoteServer, of_url: Sequence[StoredChanges], *, yes: bool) -> None:
+    if not of_url:
+        print("dbdyno has left no changed setting on this server", file=sys.stderr)
+        return
+    for stored in of_url:
+        for change in stored.record.changes:
+            print(f"{change.name}  earlier value {change.before!r}  {change.undo}", flush=True)
+    _confirm("forgetting these earlier values", "Forget these earlier values?", yes=yes)
+    for stored in of_url:
+        server.changes.forget(stored)
+        names = ", ".join(change.name for change in stored.record.changes)
+        print(f"forgotten: {names}", file=sys.stderr, flush=True)
+
+
+def _print_stored(server: RemoteServer, stored: StoredChanges) -> None:
+    for line in server.changes.lines(stored):
+        print(f"{line}; changed {stored.record.made_by()}", flush=True)
+
+
+def _confirm(doing: str, question: str, *, yes: bool) -> None:
+    """Raise Problem unless the user agrees."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Problem(
+            f"{doing} needs your confirmation, and there is no terminal",
+            "Nothing was changed. Repeat the command with --yes",
+        )
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Problem("nothing was changed, because you did not answer y")

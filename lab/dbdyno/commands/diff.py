@@ -1,28 +1,34 @@
-"""`dbdyno diff RUN RUN`: whether the effects of one stored run are in another one."""
+"""`dbdyno diff RUN RUN`: whether the effects of one stored run are in another one; with a document of others,
+its figures next to those of a run, or of another document.
+"""
 
 from __future__ import annotations
 
 import json
+import statistics
 import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from dbdyno.commands import diff_documents
 from dbdyno.commands.choices import TextFormat
 from dbdyno.commands.console import SafeConsole, print_text, result_console
 from dbdyno.commands.stored_run import judge_if_needed, open_run
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.problem import ExitCode, Problem
+from dbdyno.reading.result import FIGURE_TEXTS
 from dbdyno.report import formatting
 from dbdyno.runs.comparable import Side, differences, has_same_points, is_unpaired, side
+from dbdyno.runs.imported import Measured, Row, of_document, of_trials, rows
 from dbdyno.runs.replication import TITLES, Names, compare_comparisons, compare_factors
 from dbdyno.runs.unpaired import compare_unpaired
 from dbdyno.store import Run, StoreProblem
-from dbdyno.store.imported import READING, is_imported
-from dbdyno.store.listing import EXPERIMENT, find_folder
+from dbdyno.store.listing import EXPERIMENT, READING, Imported, find_folder, is_imported
 from dbdyno.store.measured import MeasuredFile
-from dbdyno.store.replication import RepeatedComparison, Replication, UnpairedComparison
+from dbdyno.store.several_runs import RepeatedComparison, Replication, UnpairedComparison
 
 # The intervals of both runs hold together for all comparisons, and again for all loads of one.
 _FAMILY = (
@@ -40,7 +46,7 @@ def diff(first: Path, second: Path, results: Path, output: TextFormat, *, accept
     """
     folders = [find_folder(results, name, (EXPERIMENT, READING)) for name in (first, second)]
     if any(map(is_imported, folders)):
-        diff_documents.diff(folders[0], folders[1], results, output, accept_changes=accept_changes)
+        _diff_documents(folders[0], folders[1], results, output, accept_changes=accept_changes)
         return
     runs = [open_run(results, name, accept_changes=accept_changes) for name in (first, second)]
     if runs[0].path.resolve() == runs[1].path.resolve():
@@ -153,3 +159,69 @@ def _measured(run: Run) -> MeasuredFile:
     if judged is None:
         raise StoreProblem(f"{run.path} has not been judged", f"Run dbdyno report {run.path}")
     return judged[1]
+
+
+_CANNOT_TELL = (
+    "Cannot tell whether they differ: the results were not measured in the same blocks, and a document has "
+    "too few of each load."
+)
+
+
+def _diff_documents(
+    first: Path, second: Path, results: Path, output: TextFormat, *, accept_changes: bool
+) -> None:
+    """Print the figures that both have at equal loads. Raises Problem if there are none."""
+    sides = [_variants(path, results, accept_changes=accept_changes) for path in (first, second)]
+    pairs = [(one, other, list(rows(one, other))) for one in sides[0] for other in sides[1]]
+    pairs = [pair for pair in pairs if pair[2]]
+    if not pairs:
+        raise Problem(
+            f"{first} and {second} have no number of connections and no figure in common",
+            "Measure the loads of the document: dbdyno read FILE --to-experiment FILE.toml",
+            ExitCode.NOT_COMPARABLE,
+        )
+    if output is TextFormat.JSON:
+        print(json.dumps([_as_dict(*pair) for pair in pairs], indent=1, ensure_ascii=False))
+        return
+    console = SafeConsole(highlight=False)
+    for text in _figure_lines(pairs):
+        print_text(console, text, indent=4)
+    print_text(console, _CANNOT_TELL, "bold")
+
+
+def _variants(path: Path, results: Path, *, accept_changes: bool) -> list[Measured]:
+    if is_imported(path):
+        return of_document(Imported.open(path).reading)
+    run = open_run(results, path, accept_changes=accept_changes)
+    with run.reading():
+        judge_if_needed(run)
+        judged = run.judge_files()
+    return [] if judged is None else of_trials(judged[1].trials)
+
+
+def _figure_lines(pairs: Sequence[tuple[Measured, Measured, list[Row]]]) -> Iterator[str]:
+    for one, other, listed in pairs:
+        yield f"{_title(one)}, then {_title(other)}"
+        for row in listed:
+            yield (
+                f"  {row.connections} connections: {FIGURE_TEXTS[row.figure]} {_values(row.first)}, then "
+                f"{_values(row.second)}: {row.change_percent:+.1f} %"
+            )
+
+
+def _title(one: Measured) -> str:
+    name = one.name or "a variant without a name"
+    return f"{name} ({one.workload})" if one.workload else name
+
+
+def _values(values: Sequence[float]) -> str:
+    if len(values) == 1:
+        return f"{values[0]:.5g}"
+    return (
+        f"{statistics.median(values):.5g} ({min(values):.5g} to {max(values):.5g} in {len(values)} results)"
+    )
+
+
+def _as_dict(one: Measured, other: Measured, listed: Sequence[Row]) -> dict[str, Any]:
+    values = [{**asdict(row), "change_percent": round(row.change_percent, 3)} for row in listed]
+    return {"first": _title(one), "second": _title(other), "rows": values}

@@ -7,23 +7,24 @@ Else it is that of the first comparison that had no answer.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 from rich.console import Console
 
+from dbdyno import result_text
 from dbdyno.commands.choices import Output, TextFormat
 from dbdyno.commands.compare import Source, measure
 from dbdyno.commands.console import SafeConsole, print_text, result_console
 from dbdyno.commands.disclosure import agree
-from dbdyno.commands.formatting import print_problem
+from dbdyno.commands.failures import print_problem
 from dbdyno.commands.option_document import as_toml
 from dbdyno.commands.stored_run import judge_if_needed, open_run
+from dbdyno.commands.streams import on_standard_error
 from dbdyno.commands.text_table import Column, fit, heading, line
 from dbdyno.design.confirming import confirming_document, confirming_experiment
 from dbdyno.experiment.metrics import metric_text
@@ -36,9 +37,9 @@ from dbdyno.runs.comparable import side
 from dbdyno.runs.history import CONFIRMING_RUNS, SUFFIX, Night, confirmed_runs
 from dbdyno.runs.history import history as make_history
 from dbdyno.store import Run, StoreProblem
-from dbdyno.store.history import ExcludedRun, History, HistoryChange, HistorySeries
 from dbdyno.store.listing import began, is_running, list_runs
 from dbdyno.store.run import run_order
+from dbdyno.store.several_runs import ExcludedRun, History, HistoryChange, HistorySeries
 from dbdyno.text import compose, join
 
 # Rows of a table; a spark line shows all runs.
@@ -80,7 +81,7 @@ def history(name: str, options: Options) -> None:
     stored = _read(name, options)
     code: int = ExitCode.DONE
     if options.confirm:
-        with _on_standard_error():
+        with on_standard_error():
             code = _confirm_all(stored, options)
         stored = _read(name, options)
     translate = translator(options.language)
@@ -217,13 +218,6 @@ def _begun(experiment: Experiment, results: Path) -> Experiment | None:
     return begun if is_same and not is_finished else None
 
 
-@contextlib.contextmanager
-def _on_standard_error() -> Iterator[None]:
-    """Standard output has the history alone."""
-    with contextlib.redirect_stdout(sys.stderr):
-        yield
-
-
 def _show(made: History, translate: Translator) -> None:
     err = SafeConsole(stderr=True, highlight=False)
     for one in made.excluded:
@@ -270,9 +264,9 @@ def _show_series(console: Console, made: History, series: HistorySeries, transla
     rows = [
         (
             f"{'*' if point.run in marks else ''}{point.run}",
-            point.began[:10] or formatting.MISSING,
+            point.began[:10] or result_text.MISSING,
             translate(formatting.estimate_and_interval(point)),
-            point.server or formatting.MISSING,
+            point.server or result_text.MISSING,
         )
         for point in series.points[-ROWS:]
     ]

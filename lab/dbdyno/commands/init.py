@@ -16,16 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.commands.disclosure import disclosure
-from dbdyno.commands.one_line import OneLine, make_document
-from dbdyno.commands.option_document import as_toml
+from dbdyno.commands.option_document import OneLine, as_toml, make_document
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.reading import read
 from dbdyno.problem import Problem
 from dbdyno.reading.call import find_calls
 from dbdyno.reading.document import load
-from dbdyno.reading.equivalent import equivalent
 from dbdyno.reading.reading import read as read_document
-from dbdyno.reading.translation import Translation, is_command, translate_document, translate_text
+from dbdyno.reading.translation import (
+    Translation,
+    is_command,
+    translate_document,
+    translate_reading,
+    translate_text,
+)
 from dbdyno.redaction import redact
 from dbdyno.store import files
 from dbdyno.store.listing import find_run
@@ -96,7 +100,7 @@ def _of_file(path: Path, file: Path) -> str:
     document = load(path)
     if any(call.tool == "sysbench" for call in find_calls(document)):
         return _translated(translate_document(document, path.parent))
-    return _translated(equivalent(read_document(document)))
+    return _translated(translate_reading(read_document(document)))
 
 
 def write_translation(file: Path, translation: Translation, command: str) -> None:

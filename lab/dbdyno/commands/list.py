@@ -13,10 +13,10 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from dbdyno import result_text
 from dbdyno.commands.choices import TextFormat
 from dbdyno.commands.console import result_console
 from dbdyno.problem import Problem
-from dbdyno.report import formatting
 from dbdyno.report.summary import Summary, summarize
 from dbdyno.store.listing import list_runs
 
@@ -52,7 +52,7 @@ def _print_table(summaries: Sequence[Summary]) -> None:
     for one in summaries:
         # Runs of the first versions have no number.
         number = str(one.number) if one.number else Path(one.path).name
-        trials = f"{one.trials}/{one.planned}" if one.planned else formatting.MISSING
-        time = one.began.replace("T", " ")[:16] or formatting.MISSING
+        trials = f"{one.trials}/{one.planned}" if one.planned else result_text.MISSING
+        time = one.began.replace("T", " ")[:16] or result_text.MISSING
         table.add_row(number, time, Text(one.experiment), trials, Text(one.text))
     result_console().print(table)

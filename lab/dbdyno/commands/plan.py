@@ -9,10 +9,9 @@ from pathlib import Path
 from dbdyno.design.pairing import choose_pairing
 from dbdyno.design.planning import Earlier, Plan, better_trial_length, find_earlier, read_earlier
 from dbdyno.design.planning import plan as make_plan
-from dbdyno.experiment.durations import format_duration
+from dbdyno.experiment.base import format_duration, parse_percent
 from dbdyno.experiment.family import is_factorial
 from dbdyno.experiment.model import Experiment
-from dbdyno.experiment.stop import parse_percent
 from dbdyno.problem import Problem
 from dbdyno.run.affinity import assign_cpus
 from dbdyno.run.pilot import has_pilot

@@ -14,11 +14,10 @@ from dbdyno.commands.sharing import only_measurement
 from dbdyno.experiment.model import Experiment
 from dbdyno.probe.sections import probe
 from dbdyno.run.engine import Engine
-from dbdyno.servers import open_server
+from dbdyno.servers import describe_server, open_server
 from dbdyno.servers.kinds.remote import RemoteServer, read_password
 from dbdyno.servers.products.declaration import PRODUCTS
 from dbdyno.servers.server import Server
-from dbdyno.servers.software import describe_server
 from dbdyno.servers.url import parse_url
 from dbdyno.servers.workspace import Workspace
 

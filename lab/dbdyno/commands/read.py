@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,24 +10,22 @@ from typing import NoReturn
 
 import typer
 
+from dbdyno import result_text
 from dbdyno.commands.choices import Output, ReadFormat
 from dbdyno.commands.console import SafeConsole, print_text
 from dbdyno.commands.init import write_translation
 from dbdyno.commands.text_table import Column, fit, heading, line
 from dbdyno.languages import ENGLISH, Translator, translator
 from dbdyno.problem import ExitCode, Problem
-from dbdyno.reading.checks.p15_design import CHECK as P15
-from dbdyno.reading.checks.registry import examine
-from dbdyno.reading.combination import combine
+from dbdyno.reading.checks import examine, examine_comparison
 from dbdyno.reading.document import Document, load, parse, read_bytes
-from dbdyno.reading.equivalent import equivalent
-from dbdyno.reading.limits import FINDINGS_MAX, LISTED_MAX
-from dbdyno.reading.reading import Reading
+from dbdyno.reading.limits import LISTED_MAX
+from dbdyno.reading.reading import Reading, combine
 from dbdyno.reading.reading import read as read_document
 from dbdyno.reading.record import ReadDocument, ReadDoubt, ReadFigure, ReadOmission, ReadVariant, record
 from dbdyno.reading.result import FIGURE_TEXTS
-from dbdyno.report import formatting
-from dbdyno.store.imported import Imported
+from dbdyno.reading.translation import translate_reading
+from dbdyno.store.listing import Imported
 from dbdyno.text import compose, join, join_some
 
 _READABLE = (
@@ -65,9 +62,7 @@ def read(
             print(f"stored in {stored.path}", file=sys.stderr)
     compared = combine(readings)
     if compared is not None:
-        # The checks of a document look at its lines; of a comparison of files only its design is checked.
-        findings = list(itertools.islice(P15.find(compared), FINDINGS_MAX))
-        records.append(record(compared, findings))
+        records.append(record(compared, examine_comparison(compared)))
     if output is ReadFormat.JSON:
         answer = [one.model_dump(mode="json") for one in records]
         print(json.dumps(answer[0] if len(answer) == 1 else answer, indent=1, ensure_ascii=False))
@@ -179,9 +174,9 @@ def _table(variant: ReadVariant, translate: Translator) -> Iterator[str]:
     columns.append(Column(translate(compose("line")), right=True))
     rows = [
         [
-            formatting.MISSING if one.connections is None else str(one.connections),
+            result_text.MISSING if one.connections is None else str(one.connections),
             *(
-                f"{one.figures[name].value:g}" if name in one.figures else formatting.MISSING
+                f"{one.figures[name].value:g}" if name in one.figures else result_text.MISSING
                 for name in names
             ),
             str(one.lines[0]),
@@ -196,7 +191,7 @@ def _table(variant: ReadVariant, translate: Translator) -> Iterator[str]:
 
 
 def _number(figure: ReadFigure | None) -> str:
-    return formatting.MISSING if figure is None else f"{figure.value:g}"
+    return result_text.MISSING if figure is None else f"{figure.value:g}"
 
 
 def _markdown(one: ReadDocument, translate: Translator) -> Iterator[str]:
@@ -235,4 +230,4 @@ def _escape(text: str) -> str:
 def _write_experiment(readings: Sequence[Reading], file: Path) -> None:
     """Write the experiment of the first document that calls a benchmark. Raises Problem."""
     of = next((one for one in readings if one.calls), readings[0])
-    write_translation(file, equivalent(of), "dbdyno read")
+    write_translation(file, translate_reading(of), "dbdyno read")

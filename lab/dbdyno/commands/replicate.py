@@ -19,8 +19,8 @@ from dbdyno.commands.choices import Output, TextFormat
 from dbdyno.commands.compare import Source, measure
 from dbdyno.commands.diff import replication, require_comparable, show
 from dbdyno.commands.disclosure import agree
-from dbdyno.commands.one_line import write_new
-from dbdyno.commands.option_document import as_toml
+from dbdyno.commands.option_document import as_toml, write_new
+from dbdyno.commands.streams import on_standard_error
 from dbdyno.experiment.file_reading import parse_toml
 from dbdyno.experiment.model import SqlWorkload
 from dbdyno.experiment.reading import read, read_bytes
@@ -62,7 +62,7 @@ def replicate(page: Path, options: Options) -> None:
     experiment = read(source.file, source.profile, assignments)
     agree(experiment, str(source.file), yes=options.yes, changes=_changes(source))
     as_json = options.output is TextFormat.JSON
-    with _on_standard_error() if as_json else contextlib.nullcontext():
+    with on_standard_error() if as_json else contextlib.nullcontext():
         run, code = measure(
             source,
             experiment,
@@ -167,13 +167,6 @@ def _changes(source: Source) -> str:
     """The options that change the experiment file."""
     profile = [] if source.profile is None else [f"--profile {source.profile}"]
     return " ".join([*profile, *(f"--set {text}" for text in source.assignments)])
-
-
-@contextlib.contextmanager
-def _on_standard_error() -> Iterator[None]:
-    """Standard output has the answer alone."""
-    with contextlib.redirect_stdout(sys.stderr):
-        yield
 
 
 def _tables(value: Any) -> list[Any]:

@@ -6,6 +6,8 @@ design.max_loss_percent in the experiment, the gate has the exit code, and its s
 
 With --set or --leave-out the run is judged again, and that judgement is rendered; its sentences go to
 standard error too.
+
+`dbdyno site RESULTS --out DIR` writes the reports of all stored runs, and a page that lists them.
 """
 
 from __future__ import annotations
@@ -19,10 +21,9 @@ import typer
 from dbdyno import report as reporting
 from dbdyno.commands.choices import Format, Undecided, require_language
 from dbdyno.commands.comparison_output import warn_missing_charts
-from dbdyno.commands.gating import exit_code, parse_max_loss, require_max_loss
-from dbdyno.commands.judging_again import Choices, judge_again, show_chosen
+from dbdyno.commands.design_options import exit_code, parse_max_loss, require_max_loss
 from dbdyno.commands.opening import open_page
-from dbdyno.commands.stored_run import judge_if_needed, open_run
+from dbdyno.commands.stored_run import Choices, judge_again, judge_if_needed, open_run, show_chosen
 from dbdyno.decide.gate import gate, require_gate
 from dbdyno.exports import WRITERS
 from dbdyno.languages import translator
@@ -30,6 +31,7 @@ from dbdyno.problem import ExitCode, Problem
 from dbdyno.report import tables
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
+from dbdyno.report.site import write_site
 from dbdyno.report.writing import ImageFormat, refuse_links
 from dbdyno.say.afterwards import mark_gate
 from dbdyno.store import Run
@@ -138,3 +140,18 @@ def _write_charts(stored: Run, target: Target, not_rendered: int) -> None:
     except reporting.RenderingError as error:
         print(f"error: charts cannot be rendered: {error}", file=sys.stderr)
         raise typer.Exit(not_rendered) from error
+
+
+def site(results: Path, out: Path, language: str) -> None:
+    """Write the folder, and print the path of its page. Raises Problem if there is no folder of runs."""
+    if not results.is_dir():
+        raise Problem(f"{results} is not a folder", "Name the folder in which runs are stored")
+    index, entries = write_site(results, out, _warn, require_language(language))
+    print(index)
+    without = sum(not entry.link for entry in entries)
+    if without:
+        print(f"{without} of {len(entries)} runs are listed without a report", file=sys.stderr)
+
+
+def _warn(text: str) -> None:
+    print(f"warning: {text}", file=sys.stderr)

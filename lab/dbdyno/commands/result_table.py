@@ -1,5 +1,6 @@
 """The table of a comparison: under each variant a row for each load, with medians over the blocks, and the
-change from the baseline with its interval. At 80 columns it fits for any names of variants.
+change from the baseline with its interval. At 80 columns it fits for any names of variants. A suite has a row
+for each test, and a change with its verdict for each variant.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from dataclasses import replace
 
 from rich.text import Text
 
+from dbdyno import result_text
 from dbdyno.commands.text_table import GAP, Column, fit, heading, line
-from dbdyno.commands.trial_table import latency_heading
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.languages import Translator
 from dbdyno.report import formatting
-from dbdyno.report.load_table import median_text
+from dbdyno.report.suite_table import SuiteCellText, suite_tables
+from dbdyno.report.tables import median_text
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
 from dbdyno.store.verdict import Comparison, Effect, VerdictFile
 from dbdyno.text import compose, mark
@@ -58,6 +60,11 @@ def result_lines(
         yield from (Text(f" {line(columns, row)}") for row in of_variant)
         if summary := last[name]:
             yield Text(f" {_wide(columns, summary)}")
+
+
+def latency_heading(experiment: Experiment) -> str:
+    """The heading of the column with the latency that tables show."""
+    return f"{metric_text(experiment.latency_metric).removesuffix(' latency')} ms"
 
 
 def change_note(experiment: Experiment) -> str:
@@ -127,4 +134,29 @@ def _effect(entry: Effect, default: Effect, judged: VerdictFile) -> tuple[str, s
 
 def _translate(row: Sequence[str], translate: Translator) -> tuple[str, ...]:
     """A row in the language, with ASCII hyphens as minus signs, for scripts that parse them."""
-    return tuple(translate(cell).replace(formatting.MINUS, "-") for cell in row)
+    return tuple(translate(cell).replace(result_text.MINUS, "-") for cell in row)
+
+
+_STYLES = {"faster": "green", "slower": "red"}
+
+
+def suite_lines(verdict: VerdictFile, translate: Translator) -> Iterator[Text]:
+    """The lines of the table of changes. Costs are in the report."""
+    table = next(suite_tables(verdict))
+    columns = [Column(translate(compose("test"))), *(Column(name, right=True) for name in table.variants)]
+    rows = [
+        (test, cells, [test, *(_suite_cell(one, translate) for one in cells)]) for test, cells in table.rows
+    ]
+    fit(columns, [texts for _, _, texts in rows])
+    yield Text(translate(table.title), style="bold")
+    yield Text(f" {heading(columns)}", style="dim")
+    for _, cells, texts in rows:
+        styles = {_STYLES.get(one.code or "", "") for one in cells}
+        # A line with one direction has its colour.
+        yield Text(f" {line(columns, texts)}", style=styles.pop() if len(styles) == 1 else "")
+
+
+def _suite_cell(cell: SuiteCellText, translate: Translator) -> str:
+    parts = (cell.estimate, cell.interval, cell.word)
+    text = " ".join(translate(one) for one in parts if one)
+    return text.replace(result_text.MINUS, "-")

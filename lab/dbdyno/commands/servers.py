@@ -13,7 +13,6 @@ from dbdyno.commands.sharing import only_measurement
 from dbdyno.commands.text_table import Column
 from dbdyno.problem import Problem
 from dbdyno.servers.products.declaration import PRODUCTS
-from dbdyno.servers.sources.catalogue import SOURCES
 from dbdyno.servers.sources.installed import (
     Installed,
     cache_folder,
@@ -22,7 +21,14 @@ from dbdyno.servers.sources.installed import (
     list_installed,
     remove,
 )
-from dbdyno.servers.sources.release import Release, choose_release, has_version, releases, version_order
+from dbdyno.servers.sources.source import (
+    SOURCES,
+    Release,
+    choose_release,
+    has_version,
+    releases,
+    version_order,
+)
 
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 

@@ -9,8 +9,7 @@ from dbdyno.commands import comparison_output
 from dbdyno.commands.choices import Output
 from dbdyno.commands.stored_run import judge_if_needed, open_run
 from dbdyno.store import Run
-from dbdyno.store.imported import READING, Imported, is_imported
-from dbdyno.store.listing import EXPERIMENT, find_folder
+from dbdyno.store.listing import EXPERIMENT, READING, Imported, find_folder, is_imported
 
 
 def show(name: Path | None, results: Path, *, accept_changes: bool, output: Output) -> None:

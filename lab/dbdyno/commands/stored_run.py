@@ -1,12 +1,28 @@
-"""Opens the stored run that a command names, and judges it if its verdict is missing or of other files."""
+"""Opens the stored run that a command names, and judges it: if its verdict is missing or of other files, or
+again, with changes that were chosen when its data had been seen.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.languages import ENGLISH
-from dbdyno.store import Run, texts
+from dbdyno.commands.console import SafeConsole, print_text
+from dbdyno.experiment.metrics import CPU, metric_key
+from dbdyno.experiment.rejudging import Rejudging, read_changes
+from dbdyno.languages import ENGLISH, Translator
+from dbdyno.problem import Problem
+from dbdyno.store import Run
+from dbdyno.store.document import TEXTS
+from dbdyno.store.judgement import (
+    LaterJudgement,
+    complete_judgement,
+    numbered_blocks,
+    store_judgement,
+)
 from dbdyno.store.listing import find_run
+from dbdyno.store.run import JudgeFiles
 
 
 def open_run(results: Path, name: Path | None, *, accept_changes: bool) -> Run:
@@ -23,9 +39,87 @@ def judge_if_needed(run: Run, language: str = ENGLISH) -> None:
     """
     judged = run.judge_files()
     was_changed = judged is not None and any(finding.code == "R16" for finding in judged[0].checks)
-    is_english_only = language != ENGLISH and not (run.judged_path / texts.FILE).exists()
+    is_english_only = language != ENGLISH and not (run.judged_path / TEXTS).exists()
     if judged is None or was_changed or is_english_only or run.changed_files():
         # scipy takes a second to import.
         from dbdyno.verdict import judge  # noqa: PLC0415
 
         judge(run)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the command line changes about the judgement of a finished run."""
+
+    # KEY=VALUE, as in design.delta_percent=3.
+    assignments: Sequence[str] = ()
+    # KIND=VALUE, as in block=3.
+    omissions: Sequence[str] = ()
+    reason: str | None = None
+
+    def __bool__(self) -> bool:
+        """Whether anything is changed."""
+        return bool(self.assignments or self.omissions)
+
+
+def judge_again(run: Run, choices: Choices, language: str) -> LaterJudgement:
+    """Judge a judged run again with the choices, and store the judgement next to the one that was planned.
+    Raises Problem.
+    """
+    judged = run.judge_files()
+    assert judged is not None, "the caller has judged the run"
+    _require_finished(run, judged)
+    schedule, experiment = run.schedule(), run.experiment()
+    changes = read_changes(experiment, choices.assignments, choices.omissions, numbered_blocks(schedule))
+    reason = (choices.reason or "").strip()
+    if changes.leaves_out and not reason:
+        raise Problem(
+            "data are left out after they were seen, and nothing says why",
+            'Add --reason "why", which the record and the report show',
+        )
+    _require_recorded(changes, judged)
+    # Another dbdyno may judge the run too, or resume it.
+    run.lock()
+    try:
+        judgement = store_judgement(run, changes, reason or None)
+        judge_if_needed(judgement, language)
+        complete_judgement(judgement)
+    finally:
+        run.release()
+    return judgement
+
+
+def show_chosen(judgement: LaterJudgement, translate: Translator) -> None:
+    """Print the sentences of a later judgement, and what they are worth, on standard error."""
+    verdict = judgement.verdict()
+    assert verdict is not None, "the run has been judged again"
+    console = SafeConsole(stderr=True, highlight=False)
+    for sentence in (*verdict.headlines, verdict.family.text):
+        print_text(console, translate(sentence))
+
+
+def _require_finished(run: Run, judged: JudgeFiles) -> None:
+    sentences = judged[0].sentences
+    if not sentences:
+        raise Problem(
+            f"{run.path} has one variant, and so no verdict that could be judged again",
+            "Leave out --set and --leave-out",
+        )
+    if any(effect.verdict == "unfinished" for effect, _ in sentences):
+        raise Problem(
+            f"{run.path} is not finished, and only a finished run can be judged again",
+            "Continue it with dbdyno compare FILE --resume",
+        )
+
+
+def _require_recorded(changes: Rejudging, judged: JudgeFiles) -> None:
+    """Raise Problem for a metric that the run has not recorded: percentiles come from the histograms of
+    latencies, which every run has, but the CPU time from counters of the server.
+    """
+    metrics = map(metric_key, changes.design.get("metrics", ()))
+    if CPU in metrics and not any("cpu_us" in one.costs for one in judged[2].costs):
+        raise Problem(
+            "design.metrics: the run has not recorded cpu_per_transaction, because dbdyno could not see the "
+            "processes of its servers",
+            "Leave it out",
+        )

@@ -1,8 +1,12 @@
-"""Standard output and standard error that cannot be written never end a command.
+"""Standard output and standard error: what reaches a terminal, and what happens if nothing can be written.
 
-The reader of a pipe may go away, a terminal may be closed, a disk may be full. The command then goes on, and
-its results are stored. If standard output is incomplete for another reason than a reader that went away, such
-as `head`, the command ends with exit code 4 instead of 0.
+Text of servers, hooks, files and stored runs may contain escape sequences, which could clear or forge what
+the user sees. All printed text passes `visible`; only the sequences of `console.SafeConsole` do not.
+
+Streams that cannot be written never end a command: the reader of a pipe may go away, a terminal may be
+closed, a disk may be full. The command then goes on, and its results are stored. If standard output is
+incomplete for another reason than a reader that went away, such as `head`, the command ends with exit code 4
+instead of 0.
 """
 
 from __future__ import annotations
@@ -13,14 +17,40 @@ import os
 import select
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, TextIO
 
-from dbdyno.commands.terminal import SafeText
 from dbdyno.problem import ExitCode
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+
+import re
+
+# The control characters of ASCII and Latin-1 except tab and the end of a line; what changes the direction of
+# the text; Unicode's separators of lines and paragraphs.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]|\r(?!\n)"
+)
+
+
+def visible(text: str) -> str:
+    r"""The text with `\u001b` and the like for its control characters. Valid JSON stays valid and equal."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+class SafeText(io.TextIOWrapper):
+    """A text stream that makes control characters visible."""
+
+    def write(self, text: str, /) -> int:
+        """Write the text. Returns its length, as the callers of a text stream expect."""
+        super().write(visible(text))
+        return len(text)
+
+    def write_raw(self, text: str) -> int:
+        """Write the text unchanged."""
+        return super().write(text)
 
 
 class _Descriptor(io.FileIO):
@@ -94,3 +124,10 @@ def _occupy(number: int) -> None:
         os.dup2(opened, number)
         os.close(opened)
     os.set_inheritable(number, True)
+
+
+@contextmanager
+def on_standard_error() -> Iterator[None]:
+    """What is printed meanwhile goes to standard error, because standard output has the answer alone."""
+    with redirect_stdout(sys.stderr):
+        yield

@@ -15,7 +15,8 @@ from __future__ import annotations
 from dbdyno.commands.text_table import Column, heading, line
 from dbdyno.measure.figures import figures
 from dbdyno.measure.recording import failure, read
-from dbdyno.report.formatting import load, plateau, rate
+from dbdyno.report.formatting import load, plateau
+from dbdyno.result_text import rate
 from dbdyno.store import StoredTrial
 from dbdyno.store.measured import Figures, Window
 from dbdyno.store.verdict import VerdictFile

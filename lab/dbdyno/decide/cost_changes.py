@@ -27,15 +27,14 @@ from statistics import fmean, geometric_mean, median
 from dbdyno.decide.comparison import change
 from dbdyno.experiment.model import Experiment
 from dbdyno.explain.costs import Cost, log_ratio
-from dbdyno.explain.formatting import amount, sentence
-from dbdyno.explain.measures import Measure
+from dbdyno.explain.measures import Measure, amount, sentence
 from dbdyno.stats.family import costs_levels, is_within
-from dbdyno.stats.max_t import family_p_values
+from dbdyno.stats.joint import family_p_values
 from dbdyno.stats.paired import Ratios, effect
 from dbdyno.stats.verdict_rule import BLOCKS_MIN
 from dbdyno.store.document import PointDict
 from dbdyno.store.explained import ComparisonChanges, Costs, ExplainedFile, MeasuredChange, Per, PointChanges
-from dbdyno.store.measured import MeasuredTrial
+from dbdyno.store.measured import MeasuredTrial, Point
 
 # A counter is tested if, at some load, the larger of its two counts in a block has at least this many steps,
 # in the median over the blocks. The rule treats both variants alike, so the sign-flip test stays exact.
@@ -107,7 +106,7 @@ class _Pairs:
 
     @property
     def loads(self) -> list[float]:
-        return [_load(point) for point in self.points]
+        return [Point.of(point).value for point in self.points]
 
     def testable_keys(self) -> list[str]:
         """The measures that every trial has, and whose counters grow by enough steps at some load."""
@@ -163,14 +162,9 @@ def _pairs(
     blocks = [
         block
         for block in dict.fromkeys(block for _, _, block in cells)
-        if all((role, _load(point), block) in cells for role in (0, 1) for point in points)
+        if all((role, Point.of(point).value, block) in cells for role in (0, 1) for point in points)
     ]
     return _Pairs(*names, per, cells, points, blocks)
-
-
-def _load(at: PointDict) -> float:
-    (value,) = at.values()
-    return value
 
 
 def _changes(
@@ -202,7 +196,9 @@ def _points(pairs: _Pairs, changes: Sequence[tuple[_Row, MeasuredChange]]) -> li
         return []
     own = [(row.loads[0], change) for row, change in changes if row.pairs is pairs and change.significant]
     return [
-        PointChanges(at=point, measures=sorted((one for load, one in own if load == _load(point)), key=_rank))
+        PointChanges(
+            at=point, measures=sorted((one for load, one in own if load == Point.of(point).value), key=_rank)
+        )
         for point in pairs.points
     ]
 

@@ -18,7 +18,8 @@ from dbdyno.experiment.family import allows_false_discoveries, has_verdict, is_f
 from dbdyno.experiment.metrics import HIGHER_IS_BETTER, change_of_loss, metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.problem import Problem
-from dbdyno.say.wording import SIDE_SURE, decimals_for, loads
+from dbdyno.result_text import decimals_for
+from dbdyno.say.wording import SIDE_SURE, loads
 from dbdyno.store.verdict import (
     CombinedEffect,
     Comparison,
@@ -29,12 +30,19 @@ from dbdyno.store.verdict import (
     Point,
     VerdictFile,
 )
-from dbdyno.text import Text, compose, join
+from dbdyno.text import Text, compose, join, mark
 
 # The results, from the one that decides first for the whole run to the one that decides last.
 _PRECEDENCE: tuple[GateResult, ...] = ("not-comparable", "worse", "undecided", "not-inferior")
 # Tests that a sentence about a suite lists.
 _LISTED = 5
+# The sentences about suites.
+_OF_SUITES: dict[GateResult, str] = {
+    "not-inferior": mark("{where}: every test loses less than {allowed}, together 95 % sure"),
+    "worse": mark("{where}: {count} lose more than {allowed} ({tests})"),
+    "not-comparable": mark("{where}: {count} not comparable ({tests})"),
+    "undecided": mark("{where}: undecided against {allowed} in {count} ({tests})"),
+}
 # Verdicts whose comparisons have no interval -> the reason.
 _WITHOUT_INTERVAL = {
     "not-comparable": compose("the variants are not comparable"),
@@ -144,14 +152,7 @@ def _suites(
 
 def _suite_sentence(word: GateResult, **values: Any) -> Text:
     where = compose("gate: {variant} against {baseline} over {number} tests", **values)
-    values["where"] = where
-    if word == "not-inferior":
-        return compose("{where}: every test loses less than {allowed}, together 95 % sure", **values)
-    if word == "worse":
-        return compose("{where}: {count} lose more than {allowed} ({tests})", **values)
-    if word == "not-comparable":
-        return compose("{where}: {count} not comparable ({tests})", **values)
-    return compose("{where}: undecided against {allowed} in {count} ({tests})", **values)
+    return compose(_OF_SUITES[word], **values, where=where)
 
 
 def find_identical(workload: str, comparisons: Iterable[Comparison]) -> Comparison | None:

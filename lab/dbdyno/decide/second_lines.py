@@ -21,13 +21,13 @@ from functools import partial
 from statistics import fmean, median, stdev
 from typing import Literal
 
-from dbdyno.change_text import is_ratio, times
 from dbdyno.decide.comparison import Comparison, Pairs, change
 from dbdyno.decide.decision import share_of_verdicts, stopping
+from dbdyno.experiment.metrics import PERCENTILES
 from dbdyno.experiment.model import Experiment
-from dbdyno.measure.figures import PERCENTILES
 from dbdyno.measure.foreign_load import shares_of_pairs, without_foreign_load
-from dbdyno.say.wording import confidence, decimals_for, interval, loads, times_interval
+from dbdyno.result_text import decimals_for, is_ratio, times
+from dbdyno.say.wording import confidence, interval, loads, times_interval
 from dbdyno.stats.family import is_within, line_levels
 from dbdyno.stats.paired import ALPHA, Effect, Ratios, joint_effects
 from dbdyno.stats.repeated import Looks

@@ -17,6 +17,7 @@ from dbdyno.decide.decision import relevant_to, stopping
 from dbdyno.experiment.model import Experiment
 from dbdyno.explain.measures import BY_KEY
 from dbdyno.finding import Finding
+from dbdyno.result_text import VERDICTS
 from dbdyno.say.caveats import caveats
 from dbdyno.say.wording import change as change_text
 from dbdyno.say.wording import interval
@@ -30,14 +31,14 @@ from dbdyno.text import Text, compose, compose_count, join
 COSTS: Sequence[CostKey] = ("cpu_us", "context_switches", "write_kib")
 # In the order of the sentence.
 _COUNTS: Mapping[Verdict, str] = {
-    Verdict.FASTER: compose("faster"),
-    Verdict.SLOWER: compose("slower"),
+    Verdict.FASTER: VERDICTS[Verdict.FASTER],
+    Verdict.SLOWER: VERDICTS[Verdict.SLOWER],
     Verdict.MIXED: compose("mixed, depending on the load"),
-    Verdict.EQUIVALENT: compose("equivalent"),
-    Verdict.UNDECIDED: compose("undecided"),
+    Verdict.EQUIVALENT: VERDICTS[Verdict.EQUIVALENT],
+    Verdict.UNDECIDED: VERDICTS[Verdict.UNDECIDED],
     Verdict.TOO_FEW_BLOCKS: compose("without a verdict, for which there are too few blocks"),
-    Verdict.UNFINISHED: compose("unfinished"),
-    Verdict.NOT_COMPARABLE: compose("not comparable"),
+    Verdict.UNFINISHED: VERDICTS[Verdict.UNFINISHED],
+    Verdict.NOT_COMPARABLE: VERDICTS[Verdict.NOT_COMPARABLE],
 }
 
 

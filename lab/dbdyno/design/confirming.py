@@ -15,11 +15,11 @@ from dbdyno.experiment.reading import read_document
 from dbdyno.problem import Problem
 from dbdyno.runs.history import SUFFIX, confirmed_runs, confirming_blocks, variant_name
 from dbdyno.server_record import ServerRecord
+from dbdyno.servers import describe_server
 from dbdyno.servers.server import ServerProblem
-from dbdyno.servers.software import describe_server
 from dbdyno.servers.sources.installed import programs_folder
 from dbdyno.store import Run
-from dbdyno.store.history import HistoryChange, HistorySeries
+from dbdyno.store.several_runs import HistoryChange, HistorySeries
 
 # Earlier runs whose blocks say how much blocks vary.
 RUNS = 10

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dbdyno.checks.p19_memory import (
+from dbdyno.checks.host import (
     CACHE_SHARE,
     cache_bytes,
     data_bytes,

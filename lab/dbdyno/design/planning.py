@@ -25,15 +25,14 @@ from dbdyno.run.loading import data_key
 from dbdyno.run.pilot import has_pilot
 from dbdyno.run.times import ROW_BYTES, Estimate
 from dbdyno.run.warmup import has_trials, has_warmup_trials, length_s, warmup_trials
-from dbdyno.servers.machine import this_machine
-from dbdyno.stats.precision import factors, scatter
+from dbdyno.servers.usage import this_machine
+from dbdyno.stats.precision import Components, components, factors, scatter
 from dbdyno.stats.signed_rank import cut_off
-from dbdyno.stats.trial_length import Components, components
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.endings import MEASURING, WARMUP, Shares
 from dbdyno.store.measured import MeasuredFile
+from dbdyno.store.preparation import derived_warmup_s
 from dbdyno.store.run import run_order
-from dbdyno.store.warmup_trial import derived_warmup_s
 
 # The numbers of blocks and the noise of a trial that a plan lists if nothing is known.
 BLOCKS = (6, 8, 10, 16, 20)

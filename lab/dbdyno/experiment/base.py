@@ -1,20 +1,87 @@
-"""The base of all models of an experiment, and types that several of them use."""
+"""The base of all models of an experiment, and the types of values that several of them use: limits of the
+engine, durations, percentages, and CPU sets.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from dbdyno.experiment.cpus import parse_cpus
-from dbdyno.experiment.limits import LIMITS
-
+# The engine's limits for a plan, so that dbdyno reports exceeded limits together with a file's other errors.
+# `make docs` writes limits.json from engine/schema/src/plan/limits.rs; a test compares the two.
+LIMITS: dict[str, int] = json.loads(Path(__file__).with_name("limits.json").read_text())
 DURATION_S_MAX = LIMITS["duration_us"] / 1e6
 
 # The value of a server or session variable.
 VariableValue = str | int | Annotated[float, Field(allow_inf_nan=False)] | bool
 Duration = Annotated[float, Field(gt=0, le=DURATION_S_MAX)]
+# Units of durations, in seconds.
+UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+HIGHEST_CPU = 8191
+
+
+def parse_duration_s(text: object) -> float:
+    """The seconds of a duration such as "500ms" or "2m". Raises ValueError, whose text says what to write."""
+    if isinstance(text, (int, float)) and not isinstance(text, bool):
+        raise ValueError(f'a duration needs a unit: "{text}s", "{text}ms" or "{text}m"')
+    match = _DURATION.fullmatch(text.strip()) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError('a duration is a number and a unit: "30s", "500ms", "2m" or "1h"')
+    return float(match[1]) * UNIT_S[match[2]]
+
+
+def parse_percent(text: object) -> float | None:
+    """The number of a percentage such as "1.5%"; None if it is something else."""
+    match = _PERCENT.fullmatch(text.strip()) if isinstance(text, str) else None
+    return None if match is None else float(match[1])
+
+
+def format_duration(seconds: float) -> str:
+    """A duration for display, in whole seconds: "9 s", "4 min 05 s", "1 h 02 min"."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def parse_cpus(text: str) -> frozenset[int]:
+    """The CPU numbers of a list in the syntax of Linux (taskset, cpusets, /proc), such as "0", "0-3" or
+    "0,2-5". Raises ValueError with the wrong part.
+    """
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise ValueError(f"{part.strip()!r} is not a CPU number or range")
+        low, high = int(first), int(last) if dash else int(first)
+        if low > high:
+            raise ValueError(f"the range {part.strip()!r} is in descending order")
+        if high > HIGHEST_CPU:
+            raise ValueError(f"{high} is above the highest CPU number, {HIGHEST_CPU}")
+        numbers.update(range(low, high + 1))
+    return frozenset(numbers)
+
+
+def format_cpus(numbers: frozenset[int]) -> str:
+    """The shortest list that `parse_cpus` reads back: {0, 1, 2, 5} -> "0-2,5"."""
+    parts: list[str] = []
+    ordered = sorted(numbers)
+    while ordered:
+        length = 1
+        while length < len(ordered) and ordered[length] == ordered[0] + length:
+            length += 1
+        parts.append(str(ordered[0]) if length == 1 else f"{ordered[0]}-{ordered[length - 1]}")
+        ordered = ordered[length:]
+    return ",".join(parts)
 
 
 def _cpu_list(text: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from dbdyno.experiment.errors import did_you_mean
 from dbdyno.experiment.model import JUDGING_KEYS, Experiment
 from dbdyno.experiment.reading import from_document
-from dbdyno.experiment.script_reading import workload_title
+from dbdyno.experiment.workload import workload_title
 from dbdyno.problem import Problem
 
 CANDIDATE, BUILD = "{candidate}", "{build}"

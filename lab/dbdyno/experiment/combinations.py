@@ -5,28 +5,40 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
 from dbdyno.codes import codes
-from dbdyno.experiment import background_reading, fleet, proxy, slices, sql_reading
+from dbdyno.experiment import slices, sql_reading
 from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.family import allows_false_discoveries, has_verdict, is_factorial
-from dbdyno.experiment.model import ConnectionSettings, Experiment, Load, ScriptWorkload, SqlWorkload, Variant
-from dbdyno.experiment.script_reading import workload_title
-from dbdyno.experiment.variant_reading import relocate
+from dbdyno.experiment.model import (
+    FLEET_LOCAL,
+    ConnectionSettings,
+    Experiment,
+    Load,
+    ScriptWorkload,
+    SqlWorkload,
+    Variant,
+)
+from dbdyno.experiment.resolving import relocate
+from dbdyno.experiment.variant import PROXY_TITLES
+from dbdyno.experiment.workload import workload_title
 
+# The program that forwards any protocol, and TLS with it; the others are PostgreSQL's own and end a session.
+_FORWARDS_ALL = "haproxy"
 # Seconds. The engine's tick is 0.1 s; in a shorter measurement the ticks at both ends dominate.
 DURATION_S_MIN = 0.5
 
 
 def find_independent_errors(document: Mapping[str, Any], resolved: Mapping[str, Any]) -> Iterator[InputError]:
     """Errors that are found although other values are invalid; `resolved` is the input of the model."""
-    yield from _duplicate_errors("variant", [str(one.get("name")) for one in document["variant"]])
-    yield from _duplicate_errors("workload", [workload_title(one) for one in document["workload"]])
+    yield from _duplicate_errors("variant", [str(one.get("name")) for one in document.get("variant", ())])
+    yield from _duplicate_errors("workload", [workload_title(one) for one in document.get("workload", ())])
     yield from find_override_errors(resolved["override"])
-    duration_s = resolved["load"].get("duration_s", DURATION_S_MIN)
+    duration_s = resolved.get("load", {}).get("duration_s", DURATION_S_MIN)
     if 0.0 < duration_s < DURATION_S_MIN:
         yield InputError("load.duration", f"{duration_s:g}s", "a trial measures at least 500ms")
 
@@ -143,9 +155,7 @@ def _background_errors(experiment: Experiment) -> Iterator[InputError]:
                 problem = f"{count} of them have this name"
                 yield InputError(f"{place}[{name}]", None, problem, "Give each its own label")
         for one in workload.background:
-            yield from background_reading.relocate(
-                sql_reading.find_errors(one, dialects), one.title, workload.title
-            )
+            yield from relocate(sql_reading.find_errors(one, dialects), one.title, f"{place}[{one.title}]")
             if one.has_data and not isinstance(workload, SqlWorkload):
                 problem = f"{workload.title} has the tables, and nothing would load these"
                 fix = "Leave out setup and tables, or use them in a workload of your own SQL"
@@ -174,7 +184,7 @@ def _variant_errors(experiment: Experiment, variant: Variant) -> Iterator[InputE
     place = f"variant[{variant.name}]"
     load, changes = experiment.load_for(variant), variant.load.changes()
     yield from _ineffective_keys(variant, load, place)
-    yield from proxy.find_errors(place, variant, sql_reading.protocol_of(variant.server), load.transport)
+    yield from _proxy_errors(place, variant, sql_reading.protocol_of(variant.server), load.transport)
     if variant.data.after and _has_several_data(experiment, variant):
         problem = "the workloads have different tables, and these statements would run on those of each"
         yield InputError(f"{place}.data.after", None, problem, "Write one experiment file per workload")
@@ -227,6 +237,72 @@ def _ineffective_keys(variant: Variant, load: Load, place: str) -> Iterator[Inpu
     if session.zstd_level != default and session.compression != "zstd" and "compression=zstd" not in url:
         problem = 'it has no effect without compression = "zstd"'
         yield InputError(f"{place}.session.zstd_level", session.zstd_level, problem, "Leave it out")
+
+
+def _proxy_errors(place: str, variant: Variant, protocol: str, transport: str) -> Iterator[InputError]:
+    """Errors of a variant's proxy that its server or the variant's connections cause."""
+    proxy = variant.proxy
+    if proxy is None:
+        return
+    title, key = PROXY_TITLES[proxy.program], f"{place}.proxy"
+    if not variant.server.is_private:
+        problem = (
+            f"dbdyno starts proxies only in front of servers that it starts, not of {variant.server.kind}"
+        )
+        fix = "Start the proxy yourself, and write its address as url"
+        yield InputError(f"{key}.program", proxy.program, problem, fix)
+        return
+    if transport == "unix":
+        yield InputError(
+            f"{key}.program",
+            proxy.program,
+            'the load reaches a proxy over TCP, and the transport is "unix"',
+            'Write transport = "tcp"',
+        )
+    if proxy.program == _FORWARDS_ALL:
+        return
+    if protocol != "postgresql":
+        fix = f'Write program = "{_FORWARDS_ALL}", or product = "postgresql"'
+        yield InputError(f"{key}.program", proxy.program, f"{title} is a proxy for PostgreSQL", fix)
+    if variant.session.tls != "disabled":
+        problem = f"dbdyno starts {title} without TLS"
+        fix = f'Leave it out, or write program = "{_FORWARDS_ALL}", which forwards TLS'
+        yield InputError(f"{place}.session.tls", variant.session.tls, problem, fix)
+
+
+def _fleet_errors(experiment: Experiment) -> Iterator[InputError]:
+    """Errors of a fleet that other sections cause."""
+    fleet = experiment.fleet
+    if fleet is None:
+        return
+    workers = 1 if experiment.client.workers == "auto" else experiment.client.workers
+    loops = fleet.engines * workers
+    for connections in experiment.load.connections:
+        if connections < loops:
+            problem = (
+                f"{connections} connections are too few for {loops} event loops ({fleet.engines} engines)"
+            )
+            yield InputError(
+                "load.connections", connections, problem, f"Use at least {loops}, or fewer engines"
+            )
+    if fleet.address == FLEET_LOCAL:
+        return
+    for variant in experiment.variants:
+        key = f"variant[{variant.name}].server"
+        if variant.server.is_private:
+            yield InputError(
+                key,
+                variant.server.kind,
+                "servers that dbdyno starts listen on this machine only, and the fleet's hosts are others",
+                f'Give the url of a server that they reach, or write address = "{FLEET_LOCAL}" in [fleet]',
+            )
+        elif experiment.load_for(variant).transport == "unix":
+            yield InputError(
+                "load.transport",
+                "unix",
+                "other hosts have no unix socket of the server",
+                'Write transport = "tcp"',
+            )
 
 
 def _state_per_errors(experiment: Experiment) -> Iterator[InputError]:
@@ -294,17 +370,29 @@ def _duplicate_errors(section: str, names: list[str]) -> Iterator[InputError]:
             yield InputError(f"{section}[{name}]", None, f"{count} of them have this name", fix)
 
 
-# What finds the errors of the combination of values, and the sections whose values it combines.
-FINDERS: tuple[tuple[Callable[[Experiment], Iterable[InputError]], tuple[str, ...]], ...] = (
-    (_comparison_errors, ("design", "variant", "workload", "load")),
-    (_error_rate_errors, ("design", "variant", "load")),
-    (slices.find_errors, ("design", "variant", "workload", "load")),
-    (_promise_errors, ("load", "variant", "workload", "design")),
-    (_metric_errors, ("design", "load", "variant")),
-    (_state_errors, ("design", "variant", "workload")),
-    (_state_per_errors, ("design",)),
-    (_statement_errors, ("workload", "variant")),
-    (_background_errors, ("workload", "variant")),
-    (_all_variant_errors, ("variant", "workload", "load", "design")),
-    (fleet.find_errors, ("fleet", "load", "design", "client", "variant")),
+@dataclass(frozen=True)
+class Rule:
+    """A rule about the combination of values."""
+
+    # Yields the errors.
+    find: Callable[[Experiment], Iterable[InputError]]
+    # The sections of the file whose values it combines. It holds for experiments in which these are valid.
+    needs: frozenset[str]
+
+
+RULES = tuple(
+    Rule(find, frozenset(needs.split()))
+    for find, needs in (
+        (_comparison_errors, "design variant workload load"),
+        (_error_rate_errors, "design variant load"),
+        (slices.find_errors, "design variant workload load"),
+        (_promise_errors, "load variant workload design"),
+        (_metric_errors, "design load variant"),
+        (_state_errors, "design variant workload"),
+        (_state_per_errors, "design"),
+        (_statement_errors, "workload variant"),
+        (_background_errors, "workload variant"),
+        (_all_variant_errors, "variant workload load design"),
+        (_fleet_errors, "fleet load design client variant"),
+    )
 )

@@ -7,8 +7,8 @@ from typing import Any
 
 from dbdyno.experiment.base import file_key
 from dbdyno.experiment.model import Experiment, SqlTransaction, SqlWorkload, Variant, Workload
-from dbdyno.experiment.proxy import TITLES, Proxy
 from dbdyno.experiment.quantities import Setting, as_text, is_equal, variable_name
+from dbdyno.experiment.variant import PROXY_TITLES, Proxy
 from dbdyno.text import Text, compose
 
 # Keys of a server that do not count as differences: dbdyno compares variables one by one, the version may be
@@ -117,7 +117,7 @@ def _proxy(one: Proxy | None, other: Proxy | None) -> dict[str, list[str]]:
     """A proxy that only one of the two has is one difference; two proxies are compared by key."""
     if other is None:
         return {} if one is None else {"proxy": [compose("without a proxy")]}
-    through: str = compose("through {title}", title=TITLES[other.program])
+    through: str = compose("through {title}", title=PROXY_TITLES[other.program])
     settings = _variables("proxy.settings", one.settings if one else {}, other.settings)
     if one is None:
         return {"proxy": [through, *(text for texts in settings.values() for text in texts)]}

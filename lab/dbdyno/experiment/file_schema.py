@@ -17,8 +17,8 @@ from dbdyno.experiment.base import file_key
 from dbdyno.experiment.model import TITLE_KEYS, Experiment
 from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.experiment.overrides import LISTED, SECTIONS
+from dbdyno.experiment.resolving import ELSEWHERE
 from dbdyno.experiment.server import ONLY_FOR, ConnectionSettings
-from dbdyno.experiment.variant_reading import ELSEWHERE
 
 Schema = dict[str, Any]
 # Where a schema is in the document, and the schema.
@@ -59,7 +59,7 @@ def file_schema() -> Schema:
     del tables["Variant"]["required"]
     variant = tables["Variant"]["properties"]
     variant["workload"] = _changed_workload(tables, variant["workload"]["description"])
-    # Earlier versions had the settings of connections here.
+    # Version 0.2.0 had the settings of connections here.
     for field in ConnectionSettings.model_fields:
         present = tables["SessionSettings"]["properties"][file_key(field)]
         former = {**present, "description": "The former place of this key of [variant.session]."}

@@ -1,7 +1,8 @@
-"""Generators of parameters: their models, and their form in an engine plan.
+"""Generators of parameters and of the columns of generated tables: their models, and their form in an engine
+plan.
 
 Each generator is one model, and its fields in order are the generator's arguments. To add a generator, add a
-class and an entry of `PARAMETERS`, or one in `column_generators`.
+class and an entry of `PARAMETERS` or `COLUMNS`. `Keys` is the distribution of those that choose rows.
 """
 
 from __future__ import annotations
@@ -12,11 +13,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
-from dbdyno.experiment.base import Model
+from dbdyno.experiment.base import LIMITS, Model
 from dbdyno.experiment.calls import Call, parse
 from dbdyno.experiment.errors import did_you_mean
-from dbdyno.experiment.keys import Keys
-from dbdyno.experiment.limits import LIMITS
 
 BIGINT_MAX = 2**63 - 1
 
@@ -24,6 +23,54 @@ Integer = Annotated[int, Field(ge=-BIGINT_MAX, le=BIGINT_MAX)]
 # None is NULL.
 Value = int | float | str | None
 Weights = Annotated[list[Annotated[float, Field(ge=0, allow_inf_nan=False)]] | None, Field(default=None)]
+
+
+class Keys(Model):
+    """Which rows are accessed: sysbench's distributions, with its parameters and their defaults."""
+
+    distribution: Literal["uniform", "gaussian", "special", "pareto", "zipfian", "nurand"] = "uniform"
+    """Name of the distribution."""
+    iterations: int = Field(default=12, ge=1, le=1000)
+    """gaussian, special: how many uniform numbers are averaged to give the bell curve."""
+    percent: int = Field(default=1, ge=0, le=100)
+    """special: width of the hot range, in percent of the rows."""
+    hot_percent: int = Field(default=75, ge=0, le=100)
+    """special: share of the accesses that the hot range gets, in percent."""
+    h: float = Field(default=0.2, gt=0, lt=1)
+    """pareto: a fraction h of the rows gets a fraction 1 - h of the accesses."""
+    exponent: float = Field(default=0.8, ge=0, le=100)
+    """zipfian: row k is chosen in proportion to 1 / k^exponent."""
+    scattered: bool = False
+    """zipfian: the hottest rows are scattered over the table, as in YCSB, instead of its first ones."""
+
+    a: int = Field(default=8191, ge=0, le=2**40)
+    """nurand (TPC-C): largest number that is combined with a uniform one by a bitwise OR."""
+    c: int = Field(default=0, ge=0, le=2**40)
+    """nurand: a constant that moves the frequent values, at most `a`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        return {"distribution": value} if isinstance(value, str) else value
+
+    def plan(self) -> str | dict[str, Any]:
+        """The `workload.keys` of an engine plan: the distribution with its own parameters only."""
+        names = _KEY_PARAMETERS[self.distribution]
+        if not names:
+            return "uniform"
+        # Plans and data of version 0.2.0, which does not know this key, stay as they were.
+        scattered = {"scattered": True} if self.distribution == "zipfian" and self.scattered else {}
+        return {self.distribution: {name: getattr(self, name) for name in names} | scattered}
+
+
+_KEY_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "uniform": (),
+    "gaussian": ("iterations",),
+    "special": ("iterations", "percent", "hot_percent"),
+    "pareto": ("h",),
+    "zipfian": ("exponent",),
+    "nurand": ("a", "c"),
+}
 
 
 def _parse_distribution(value: Any) -> Any:
@@ -393,3 +440,175 @@ def _error_text(error: ValidationError, name: str, kind: type[Generator]) -> str
     else:
         what = f"{place} = {detail['input']!r} is invalid: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
     return f"{what}. Write {_usage(name, kind)}"
+
+
+class RowSequence(Generator):
+    """`first`, `first + step`, and so on, in the order of the rows; after `last` it continues at `first`."""
+
+    key = "sequence"
+    first: Integer = 1
+    step: Integer = 1
+    last: Integer | None = None
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`."""
+        return {self.key: self.model_dump(exclude_none=True)}
+
+
+class Cycle(Generator):
+    """Every value of a range in turn, each for `every` rows."""
+
+    key = "cycle"
+    low: Integer
+    high: Integer
+    every: int = Field(default=1, ge=1)
+
+
+class Shuffle(Generator):
+    """Every value of a range equally often in each run of `of` rows, in random order."""
+
+    key = "shuffle"
+    low: Integer
+    high: Integer
+    of: int = Field(ge=1)
+
+
+class Parent(Generator):
+    """The value of a column in the parent's row."""
+
+    key = "parent"
+    column: str = Field(min_length=1)
+
+
+class ChildNumber(Generator):
+    """The number of the row among those of its parent's row, from 1."""
+
+    key = "child_number"
+
+
+def _plan_source(value: Any) -> Any:
+    """The generator of a call, or of a constant value, in an engine plan."""
+    if isinstance(value, Call):
+        return build_generator(value, COLUMNS).plan()
+    return {"constant": {"value": value}} if value is not None else {"one_of": {"values": [None]}}
+
+
+Source = Annotated[dict[str, Any], BeforeValidator(_plan_source)]
+
+
+class Below(Generator):
+    """One of two generators, depending on another column of the row."""
+
+    key = "below"
+    column: str = Field(min_length=1)
+    bound: Integer
+    then: Source
+    otherwise: Source
+
+
+class ColumnWords(Generator):
+    """A text of words that the digits of a number select."""
+
+    key = "words"
+    words: Annotated[list[str], BeforeValidator(split_words)] = Field(min_length=2)
+    numbers: Source
+
+
+class Decimal(Generator):
+    """A random number from `low` to `high` with `scale` decimal places."""
+
+    key = "decimal"
+    low: float
+    high: float
+    scale: int = Field(default=2, ge=0, le=18)
+    distribution: Distribution = Field(default_factory=Keys)
+
+
+class Timestamp(Generator):
+    """A random time between two times, as `2024-01-31 12:00:00`."""
+
+    key = "timestamp"
+    begin: str = Field(serialization_alias="from")
+    end: str = Field(serialization_alias="to")
+    # Number of decimal places of the seconds.
+    digits: int = Field(default=0, ge=0, le=6)
+    order: Literal["random", "rising"] = "random"
+    distribution: Distribution = Field(default_factory=Keys)
+
+
+class Date(Generator):
+    """A random day between two days, as `2024-01-31`."""
+
+    key = "date"
+    begin: str = Field(serialization_alias="from")
+    end: str = Field(serialization_alias="to")
+    order: Literal["random", "rising"] = "random"
+    distribution: Distribution = Field(default_factory=Keys)
+
+
+class ColumnText(Text):
+    """As `Text`, with a word in some of the texts and a suffix after each."""
+
+    # A word at a random place of a share of the texts.
+    word: str | None = Field(default=None, min_length=1)
+    share: float = Field(default=1.0, ge=0, le=1)
+    suffix: str = ""
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`."""
+        word = {} if self.word is None else {"word": {"text": self.word, "share": self.share}}
+        suffix = {"suffix": self.suffix} if self.suffix else {}
+        return {"text": {**super().plan()["text"], **word, **suffix}}
+
+
+class ForeignKey(Generator):
+    """A value from a column of another generated table."""
+
+    key = "foreign_key"
+    table: str = Field(min_length=1)
+    column: str = Field(min_length=1)
+    distribution: Distribution = Field(default_factory=Keys)
+
+
+class Constant(Generator):
+    """The same value in every row."""
+
+    key = "constant"
+    value: Value
+
+
+COLUMNS: Mapping[str, type[Generator]] = {
+    **INTEGERS,
+    "sequence": RowSequence,
+    "cycle": Cycle,
+    "shuffle": Shuffle,
+    "parent": Parent,
+    "child_number": ChildNumber,
+    "below": Below,
+    "words": ColumnWords,
+    "decimal": Decimal,
+    "timestamp": Timestamp,
+    "date": Date,
+    "text": ColumnText,
+    "foreign_key": ForeignKey,
+    "one_of": OneOf,
+    "constant": Constant,
+}
+
+
+def column(name: str, text: str, rows: Mapping[str, int]) -> dict[str, Any]:
+    """The column `name` of a generated table, in an engine plan.
+
+    Every generator accepts `nulls`, the share of rows in which the column is NULL. Raises ValueError that
+    says what to write.
+    """
+    call = parse(text, rows)
+    named = dict(call.named)
+    nulls = named.pop("nulls", 0.0)
+    if not isinstance(nulls, int | float) or not 0 <= nulls <= 1:
+        raise ValueError("nulls is a share of the rows, from 0 to 1")
+    generator = build_generator(Call(call.name, call.arguments, named), COLUMNS)
+    if isinstance(generator, Uniform) and generator.other_than:
+        raise ValueError("other_than names a parameter; columns have none")
+    values = generator.plan()
+    return {"name": name, "values": values, **({"nulls": float(nulls)} if nulls else {})}

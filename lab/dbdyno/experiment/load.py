@@ -1,17 +1,35 @@
-"""The load of an experiment: connections or rates, its shape over time, and its limits."""
+"""The load of an experiment: its points (connections or rates), its shape over time, and its limits."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
-from dbdyno.experiment.abort import AbortIf
-from dbdyno.experiment.base import DURATION_S_MAX, Duration
-from dbdyno.experiment.limits import LIMITS
-from dbdyno.experiment.point import Connections, Point, Rate
-from dbdyno.experiment.promise import SHARES, Promise
+from dbdyno.experiment.base import DURATION_S_MAX, LIMITS, Duration, Model
+from dbdyno.experiment.promise import SHARES, AbortIf, Promise
 from dbdyno.experiment.shapes import Shapes
+
+Connections = Annotated[int, Field(ge=1, le=LIMITS["connections"])]
+Rate = Annotated[float, Field(gt=0, le=LIMITS["rate_per_s"], allow_inf_nan=False)]
+
+
+class Point(Model):
+    """One load level: connections in a closed loop; in an open loop a rate, and the maximum number of busy
+    connections.
+    """
+
+    connections: Connections
+    rate: Rate | None = None
+
+    def as_dict(self) -> dict[str, int | float]:
+        """The point as in `verdict.json` and `trial.json`: {"connections": n} or {"rate": r}."""
+        return {"connections": self.connections} if self.rate is None else {"rate": self.rate}
+
+    @property
+    def level(self) -> float:
+        """What distinguishes it from the other points: the rate, or the number of connections."""
+        return self.connections if self.rate is None else self.rate
 
 
 class Load(Shapes):

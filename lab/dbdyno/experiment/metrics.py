@@ -13,6 +13,15 @@ CAPACITY: Final = "capacity"
 LATENCY_MEAN: Final = "latency_mean_us"
 LATENCY_P95: Final = "latency_p95_us"
 CPU: Final = "cpu_us_per_transaction"
+# The percentiles of latency of every trial, and those of single statements, intervals and background loads.
+PERCENTILES: Final = {
+    "latency_p50_us": 50.0,
+    "latency_p90_us": 90.0,
+    LATENCY_P95: 95.0,
+    "latency_p99_us": 99.0,
+    "latency_p999_us": 99.9,
+}
+FEW_PERCENTILES: Final = {key: PERCENTILES[key] for key in ("latency_p50_us", LATENCY_P95, "latency_p99_us")}
 # The metrics of which more is better.
 HIGHER_IS_BETTER = frozenset({THROUGHPUT, CAPACITY})
 # By how much other processes change the logarithm of a metric at most, per share of the CPU time. Half of the

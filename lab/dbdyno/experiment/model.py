@@ -6,6 +6,8 @@ keys in the file; fields with a time end in `_s`, for seconds.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -13,18 +15,15 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
 from pydantic.json_schema import SkipJsonSchema
 
-from dbdyno.experiment.abort import AbortIf
-from dbdyno.experiment.base import CpuList, Duration, Model
-from dbdyno.experiment.cpus import parse_cpus
-from dbdyno.experiment.fleet import Fleet
-from dbdyno.experiment.keys import Keys
-from dbdyno.experiment.limits import LIMITS
-from dbdyno.experiment.load import Load
+from dbdyno.experiment.base import LIMITS, CpuList, Duration, Model, parse_cpus
+from dbdyno.experiment.generators import Keys
+from dbdyno.experiment.load import Load, Point
 from dbdyno.experiment.metrics import (
     CAPACITY,
     LATENCY_P95,
@@ -35,8 +34,7 @@ from dbdyno.experiment.metrics import (
 )
 from dbdyno.experiment.oltp import OltpWorkload
 from dbdyno.experiment.oltp_name import OltpName
-from dbdyno.experiment.point import Point
-from dbdyno.experiment.promise import Promise
+from dbdyno.experiment.promise import AbortIf, Promise
 from dbdyno.experiment.script_workload import ScriptWorkload
 from dbdyno.experiment.server import ConnectionSettings, ServerSpec, State, may_be_one_database
 from dbdyno.experiment.sql_workload import (
@@ -47,7 +45,6 @@ from dbdyno.experiment.sql_workload import (
     SqlTransaction,
     SqlWorkload,
 )
-from dbdyno.experiment.stop import Stop
 from dbdyno.experiment.variant import SessionSettings, VariantData, VariantLoad, VariantSettings
 from dbdyno.experiment.workload import NAME
 from dbdyno.text import compose
@@ -100,11 +97,39 @@ _AnyWorkload = Annotated[
 MetricName = Annotated[str, AfterValidator(metric_name), Field(json_schema_extra={"pattern": NAME_PATTERN})]
 
 
+# The limits of `design.stop`. A comparison without it has a fixed number of blocks. One with it runs block
+# after block, until the verdict is sure, or an interval is narrow enough, or a limit is reached.
+MAX_BLOCKS = 20
+MAX_TIME_S = 1_800.0
+# No run has more blocks.
+BLOCKS_LIMIT = 1_000
+
+
+class Stop(Model):
+    """The rule by which a comparison ends, and its limits."""
+
+    half_width_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
+    """The rule: until every comparison has a verdict, or until every interval is within ± `half_width`."""
+    max_blocks: int = Field(default=MAX_BLOCKS, ge=1, le=BLOCKS_LIMIT)
+    """Maximum number of blocks."""
+    max_time_s: Duration = MAX_TIME_S
+    """Maximum time of one call of `compare`; no block begins that is expected to end later."""
+    # Without, the looks spend more of the error rate per block.
+    top_up: bool = True
+    """Blocks may be added after the end; `false` shows the same difference with fewer blocks."""
+
+    def text(self) -> str:
+        """The rule as a clause: "until the verdict is sure"."""
+        if self.half_width_percent is None:
+            return compose("until the verdict is sure")
+        return compose("until every interval is within ±{percent:g} %", percent=self.half_width_percent)
+
+
 class Design(Model):
     """How often and in which order trials run. A block runs every variant once at every point."""
 
     # With `stop` the largest number of blocks, equal to its max_blocks.
-    blocks: int = Field(default=8, ge=1, le=1_000)
+    blocks: int = Field(default=8, ge=1, le=BLOCKS_LIMIT)
     """A fixed number of blocks instead of `stop`; a verdict needs 6, or more for several sentences (P15)."""
     stop: Stop | None = None
     """When the comparison ends; without `blocks` and `stop`, if its verdicts are sure."""
@@ -205,6 +230,30 @@ class Client(Model):
     """SCHED_BATCH or SCHED_OTHER for the load generator, by default `batch` if it shares CPUs."""
 
 
+# Addresses of a fleet: processes of this machine, the Ray cluster of this machine.
+FLEET_LOCAL, FLEET_AUTO = "local", "auto"
+_FLEET_ADDRESS = re.compile(r"(?!ray:)(\[[0-9A-Fa-f:.%]+\]|[\w.-]+):\d{1,5}")
+
+
+def _fleet_address(text: str) -> str:
+    if text not in (FLEET_LOCAL, FLEET_AUTO) and not _FLEET_ADDRESS.fullmatch(text):
+        raise ValueError(
+            f'an address is "{FLEET_AUTO}", "{FLEET_LOCAL}", or HOST:PORT of the head of a Ray cluster'
+        )
+    return text
+
+
+class Fleet(Model):
+    """Several load generators that run each trial together, for more load than one host can make."""
+
+    engines: int = Field(ge=1, le=10_000)
+    """Load generators; each has an equal share of connections and rate."""
+    per_host: int = Field(default=1, ge=1, le=256)
+    """The most load generators on one host."""
+    address: Annotated[str, AfterValidator(_fleet_address)] = FLEET_AUTO
+    """`auto`: the Ray cluster of this machine; HOST:PORT: a Ray cluster's head; `local`: processes here."""
+
+
 # Maximum number of characters in the name of a variant.
 NAME_LENGTH_MAX = 120
 
@@ -278,8 +327,34 @@ class Experiment(Model):
     override: dict[str, str] = Field(default_factory=dict)
     """Code of a check -> the reason why the run may continue although this check stops it."""
 
+    @field_validator("*")
+    @classmethod
+    def _collect(cls, value: Any, info: ValidationInfo) -> Any:
+        """Collect the valid values in the context: errors of others do not make these unusable."""
+        if info.context is not None:
+            info.context[info.field_name] = value
+        return value
+
+    @classmethod
+    def of_valid(cls, values: Mapping[str, Any]) -> Experiment:
+        """The experiment whose valid values are these, by field. The others are neutral, and must not be
+        used.
+        """
+        neutral: dict[str, Any] = {
+            "workloads": (),
+            "variants": (),
+            "load": Load(connections=(1,), duration_s=1.0),
+        }
+        experiment = cls.model_construct(**neutral | dict(values))
+        experiment._set_own_tables()
+        return experiment
+
     @model_validator(mode="after")
     def _a_table_per_connection(self) -> Experiment:
+        self._set_own_tables()
+        return self
+
+    def _set_own_tables(self) -> None:
         """Set the number of tables of bulk_insert to the highest number of connections, whatever the file
         declares.
         """
@@ -294,7 +369,6 @@ class Experiment(Model):
             )
             if workloads != owner.workloads:
                 object.__setattr__(owner, "workloads", workloads)
-        return self
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -332,7 +406,7 @@ class Experiment(Model):
 
     def with_workers_of(self, client: Client) -> Experiment:
         """The experiment with one event loop, if an earlier run has one and no file declares another number:
-        one was the default of older versions.
+        one was the default of version 0.2.0.
         """
         if (self.client.workers, client.workers) != ("auto", 1):
             return self

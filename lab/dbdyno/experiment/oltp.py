@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from dbdyno.experiment.keys import Keys
-from dbdyno.experiment.limits import LIMITS
+from dbdyno.experiment.base import LIMITS
+from dbdyno.experiment.generators import Keys
 from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.experiment.sql_workload import Background
 from dbdyno.experiment.workload import BaseWorkload

@@ -13,7 +13,7 @@ from typing import Any
 
 from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.file_reading import DEPTH_MAX, parse_toml
-from dbdyno.experiment.script_reading import workload_title
+from dbdyno.experiment.workload import workload_title
 
 LISTED = ("workload", "variant")
 SECTIONS = ("experiment", "load", "design", "client", "fleet", "loading", "override", *LISTED)
@@ -71,7 +71,7 @@ def apply(document: dict[str, Any], changes: Iterable[tuple[str, Any]]) -> list[
     design = document.get("design", {})
     of_stop = [key for key in keys if key == "design.stop" or key.startswith("design.stop.")]
     if not isinstance(design, dict) or (of_stop and "design.blocks" in keys):
-        # Two plans at once, which `stop.resolve` reports.
+        # Two plans at once, which `resolving` reports.
         return errors
     if of_stop:
         design.pop("blocks", None)

@@ -1,7 +1,7 @@
 """Compares values of server variables that have several spellings.
 
 A file contains `8G`, `true` or `index_merge=off`; the server reports 8589934592, `ON` or a list of forty
-switches. Values that a server rounds or clips are handled in `checks.adjustments`.
+switches. Values that a server rounds or clips are handled in `checks.settings`.
 """
 
 from __future__ import annotations

@@ -6,20 +6,17 @@ were measured may be left out: blocks, loads and workloads.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import ValidationError
-
 from dbdyno.experiment.base import file_keys
-from dbdyno.experiment.combinations import FINDERS, find_override_errors
+from dbdyno.experiment.combinations import RULES, find_override_errors
 from dbdyno.experiment.errors import InputError, InvalidExperiment, did_you_mean
-from dbdyno.experiment.explain import is_echo, to_input_error
 from dbdyno.experiment.model import Design, Experiment, Load
 from dbdyno.experiment.overrides import change_overrides, parse_assignment
+from dbdyno.experiment.validation import validate
 from dbdyno.text import join_some
 
 # The keys of [design] that may be changed; those of [override] may be too.
@@ -147,11 +144,10 @@ def _validate(
     resolved = experiment.model_dump(mode="json")
     resolved["design"] |= design
     resolved["override"] |= override
-    try:
-        changed = Experiment.model_validate_json(json.dumps(resolved, default=str))
-    except ValidationError as error:
-        names: dict[str, Any] = {"variant": [], "workload": []}
-        errors += [to_input_error(one, names) for one in error.errors() if not is_echo(one)]
+    validated = validate(resolved)
+    errors += validated.errors
+    changed = validated.experiment
+    if changed is None:
         return experiment
     known = {str(one) for one in _combination_errors(experiment)}
     errors += [one for one in _combination_errors(changed) if str(one) not in known]
@@ -159,8 +155,8 @@ def _validate(
 
 
 def _combination_errors(experiment: Experiment) -> Iterator[InputError]:
-    for find, _ in FINDERS:
-        yield from find(experiment)
+    for rule in RULES:
+        yield from rule.find(experiment)
 
 
 def _leave_out_others(

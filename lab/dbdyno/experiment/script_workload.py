@@ -1,7 +1,8 @@
-"""The workload of a Lua script that was written for sysbench."""
+"""The workload of a Lua script that was written for sysbench, and how its table in a file is resolved."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,10 +11,13 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from dbdyno.experiment.base import file_keys
-from dbdyno.experiment.keys import Keys
-from dbdyno.experiment.workload import BaseWorkload
+from dbdyno.experiment.errors import InputError
+from dbdyno.experiment.file_reading import read_file
+from dbdyno.experiment.generators import Keys
+from dbdyno.experiment.workload import BaseWorkload, workload_title
 from dbdyno.text import compose
 
+SCRIPT_BYTES_MAX = 16_000_000
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -79,4 +83,36 @@ class ScriptWorkload(BaseWorkload):
 
 
 # Keys of a script workload in an experiment file.
-KEYS = tuple(file_keys(ScriptWorkload))
+_KEYS = tuple(file_keys(ScriptWorkload))
+
+
+def resolve_script(workload: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:
+    """A `[[workload]]` with its absolute path, its digest, and the file's name if it has no label."""
+    place = f"workload[{workload_title(workload)}]"
+    complete = {key: value for key, value in workload.items() if key in _KEYS}
+    for key in (key for key in workload if key not in _KEYS):
+        if key == "name":
+            fix = "Leave one of them out; a label sets the title"
+            errors.append(InputError(f"{place}.name", workload[key], "the workload also has a script", fix))
+        else:
+            fix = f"Known here: {', '.join(_KEYS)}. Write options of the script as options = {{ {key} = … }}"
+            errors.append(InputError(f"{place}.{key}", workload[key], "a script has no such key", fix))
+    complete = {**complete, "name": "lua", "label": workload_title(workload)}
+    if isinstance(path := workload.get("script"), str):
+        absolute = (folder / Path(path).expanduser()).resolve()
+        complete["script"] = str(absolute)
+        try:
+            complete["digest"] = _digest(absolute)
+        except OSError as error:
+            fix = f"The path is {absolute}"
+            errors.append(InputError(f"{place}.script", path, f"it cannot be read: {error.strerror}", fix))
+    return complete
+
+
+def _digest(script: Path) -> str:
+    """SHA-256 of the script and of every Lua file in its folder, which it may require. Raises OSError."""
+    content_hash = hashlib.sha256()
+    for path in (script, *sorted(filter(Path.is_file, script.parent.glob("*.lua")))):
+        content = read_file(path, SCRIPT_BYTES_MAX)
+        content_hash.update(f"{path.name} {len(content)}\n".encode() + content)
+    return content_hash.hexdigest()

@@ -33,9 +33,8 @@ from functools import partial
 from typing import Any
 
 from dbdyno.experiment.calls import parse_number, replace_names
-from dbdyno.experiment.column_generators import column
 from dbdyno.experiment.errors import InputError, did_you_mean
-from dbdyno.experiment.generators import parameter
+from dbdyno.experiment.generators import column, parameter
 from dbdyno.experiment.sql_text import (
     Dialect,
     StatementText,

@@ -16,13 +16,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from dbdyno.experiment import bundled
-from dbdyno.experiment.base import file_keys
+from dbdyno.experiment.base import file_keys, parse_duration_s
 from dbdyno.experiment.calls import parse
-from dbdyno.experiment.durations import parse_duration_s
 from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.file_reading import read_file
 from dbdyno.experiment.generators import Generator, ParameterList, StatementResult
-from dbdyno.experiment.script_reading import workload_title
 from dbdyno.experiment.sql_file import FILE_BYTES_MAX, read
 from dbdyno.experiment.sql_text import (
     Dialect,
@@ -32,6 +30,7 @@ from dbdyno.experiment.sql_text import (
     split_statements,
 )
 from dbdyno.experiment.sql_workload import DIALECTS, SqlStatement, SqlWorkload, member_names
+from dbdyno.experiment.workload import workload_title
 
 # The fix for a `?` without a parameter.
 _EXAMPLE = 'Write :name, and name = "uniform(1, 1_000_000)" under its parameters'

@@ -8,13 +8,18 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from dbdyno.experiment.base import Duration, Model
-from dbdyno.experiment.column_generators import column
-from dbdyno.experiment.created import TABLE, Created, created_objects, drop_statements
-from dbdyno.experiment.generators import Generator, ParameterList, parameter
-from dbdyno.experiment.limits import LIMITS
-from dbdyno.experiment.point import Connections, Point, Rate
-from dbdyno.experiment.sql_text import Dialect, replace_parameters, table_names
+from dbdyno.experiment.base import LIMITS, Duration, Model
+from dbdyno.experiment.generators import Generator, ParameterList, column, parameter
+from dbdyno.experiment.load import Connections, Point, Rate
+from dbdyno.experiment.sql_text import (
+    TABLE,
+    Created,
+    Dialect,
+    created_objects,
+    drop_statements,
+    replace_parameters,
+    table_names,
+)
 from dbdyno.experiment.workload import TITLE, BaseWorkload
 from dbdyno.text import compose, compose_count
 

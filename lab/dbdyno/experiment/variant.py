@@ -1,17 +1,28 @@
-"""What a `[[variant]]` changes besides its server and workloads: the session, the load and the data."""
+"""What a `[[variant]]` changes besides its server and workloads: the session, the load, the data, and a
+proxy.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dbdyno.experiment.base import DURATION_S_MAX, Duration, Model, VariableValue
-from dbdyno.experiment.proxy import Proxy
+from dbdyno.experiment.base import DURATION_S_MAX, CpuList, Duration, Model, VariableValue
 from dbdyno.experiment.quantities import Setting, as_text, number, variable_name
 from dbdyno.experiment.server import ConnectionSettings
 from dbdyno.experiment.sql_workload import Sql
 
+ProxyName = Literal["haproxy", "odyssey", "pgbouncer", "pgpool"]
+
+PROXY_TITLES: Mapping[str, str] = {
+    "haproxy": "HAProxy",
+    "odyssey": "Odyssey",
+    "pgbouncer": "PgBouncer",
+    "pgpool": "Pgpool-II",
+}
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
 # PostgreSQL's variables whose value is a list of names; SET takes a text as one name.
 _NAME_LISTS = ("search_path", "temp_tablespaces", "session_preload_libraries", "local_preload_libraries")
@@ -107,6 +118,21 @@ class VariantData(Model):
     """Statements that run once after the data are loaded, such as `CREATE INDEX`; restored with the data."""
 
 
+class Proxy(Model):
+    """`[variant.proxy]`: a proxy or pooler that dbdyno starts in front of the variant's server."""
+
+    program: ProxyName
+    """The program. The load connects to it; data are loaded and checked on the server's own port."""
+    settings: dict[Annotated[str, Field(pattern=r"^[a-z_][A-Za-z0-9_. -]*$")], VariableValue] = Field(
+        default_factory=dict
+    )
+    """Settings in the words of its configuration file, such as `pool_mode`."""
+    cpus: CpuList | None = None
+    """CPUs to which it is pinned, by default those of the server."""
+    basedir: Path | None = None
+    """Folder of a program that is not on PATH: an unpacked root file system."""
+
+
 class VariantSettings(Model):
     """What a variant changes, except its server and its workloads."""
 
@@ -121,7 +147,7 @@ class VariantSettings(Model):
 
 
 def move_connection_settings(variant: dict[str, Any]) -> dict[str, Any]:
-    """A variant, as JSON, whose connection settings are those of the session: earlier versions had them among
+    """A variant, as JSON, whose connection settings are those of the session: version 0.2.0 had them among
     the server's. A key that the session has too keeps the session's value.
     """
     server, session = variant.get("server"), variant.get("session", {})

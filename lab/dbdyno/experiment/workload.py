@@ -1,8 +1,10 @@
-"""The interface that all workloads implement."""
+"""The interface that all workloads implement, and what the table of any workload in a file is called."""
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
@@ -58,3 +60,16 @@ class BaseWorkload(Model):
     @abstractmethod
     def plan(self, protocol: str = "mysql") -> dict[str, Any]:
         """The `workload` in an engine plan; `protocol` is that of the plan's target."""
+
+
+def is_script(workload: dict[str, Any]) -> bool:
+    """Whether a `[[workload]]` is a script."""
+    return "script" in workload
+
+
+def workload_title(workload: dict[str, Any]) -> str:
+    """The title of a `[[workload]]`: its label, its name, or the script's file name without `.lua`."""
+    if isinstance(path := workload.get("script"), str):
+        stem = Path(path).stem
+        return str(workload.get("label", stem if re.fullmatch(NAME, stem) else "lua"))
+    return str(workload.get("label", workload.get("name")))

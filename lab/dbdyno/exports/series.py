@@ -7,16 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from dbdyno.experiment.metrics import CAPACITY, LATENCY_MEAN, THROUGHPUT, percentile_of
+from dbdyno.experiment.metrics import CAPACITY, FEW_PERCENTILES, LATENCY_MEAN, THROUGHPUT, percentile_of
 from dbdyno.experiment.model import Experiment
 from dbdyno.problem import Problem
 from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredTrial, Point
 from dbdyno.store.verdict import Comparison, Effect, VerdictFile
 
-_METRICS = (
-    THROUGHPUT, LATENCY_MEAN, "latency_p50_us", "latency_p95_us", "latency_p99_us", "latency_p999_us",
-)  # fmt: skip
+_METRICS = (THROUGHPUT, LATENCY_MEAN, *FEW_PERCENTILES, "latency_p999_us")
 # Stands for the load of an effect over all loads.
 ALL_LOADS = "all"
 
@@ -106,7 +104,7 @@ class JudgedRun:
         for comparison in self.verdict.comparisons:
             for entry in (comparison, *(comparison.metrics or ())):
                 for point in entry.points:
-                    yield Change(comparison, Point(*next(iter(point.at.items()))).label, point)
+                    yield Change(comparison, Point.of(point.at).label, point)
                 yield Change(comparison, ALL_LOADS, entry.curve)
 
 

@@ -17,7 +17,7 @@ import json
 import logging
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -26,15 +26,13 @@ from typing import Any
 
 from dbdyno import passwords
 from dbdyno.binary import EngineProblem
-from dbdyno.experiment.cpus import parse_cpus
-from dbdyno.experiment.fleet import Fleet
-from dbdyno.experiment.model import Experiment
-from dbdyno.fleet.carrier import Carrier, EngineLost, Place, wait_for_all
+from dbdyno.experiment.base import parse_cpus
+from dbdyno.experiment.model import Experiment, Fleet
+from dbdyno.fleet.carrier import Carrier, EngineLost, FleetProblem, Place, wait_for_all
 from dbdyno.fleet.carriers import open_carrier
 from dbdyno.fleet.clocks import measure_clocks
-from dbdyno.fleet.plan_files import name_on_host, read_files, replace_paths
 from dbdyno.fleet.streams import Streams
-from dbdyno.problem import Problem
+from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.engine import (
     Engine,
     EngineFacts,
@@ -56,6 +54,9 @@ SEND_S_MAX = 60.0
 START_WAIT_US = 24 * 3_600_000_000
 # Workloads whose tables may refer to each other, or that a script loads.
 _LOADED_BY_ONE = frozenset({"sql", "lua"})
+# The keys of a plan whose values are paths (schema/plan.schema.json).
+_FILE_KEYS = frozenset({"ca", "certificate", "file", "key", "path", "server_public_key"})
+_BYTES_MAX = 256 << 20
 _LOG = logging.getLogger(__name__)
 
 
@@ -282,3 +283,47 @@ def _facts(
             }
         )
     return facts
+
+
+def read_files(plan: Mapping[str, Any]) -> dict[str, bytes]:
+    """Path -> content of each file that the plan names. A script brings the other scripts of its folder,
+    which it may load. Raises FleetProblem.
+    """
+    paths: set[Path] = set()
+
+    def note(path: str) -> str:
+        paths.add(Path(path))
+        return path
+
+    replace_paths(plan, note)
+    for script in [path for path in paths if path.suffix == ".lua"]:
+        paths.update(script.parent.glob("*.lua"))
+    try:
+        files = {str(path): path.read_bytes() for path in sorted(paths)}
+    except OSError as error:
+        raise FleetProblem(
+            f"{error.filename} cannot be read: {error.strerror}", exit_code=ExitCode.USAGE
+        ) from error
+    if (size := sum(map(len, files.values()))) > _BYTES_MAX:
+        raise FleetProblem(
+            f"the files of the workload have {size >> 20} MB; a fleet sends at most {_BYTES_MAX >> 20} MB to "
+            "each host",
+            "Use shorter files, or one load generator",
+            ExitCode.USAGE,
+        )
+    return files
+
+
+def name_on_host(path: str) -> str:
+    """The name of a sent file: files of one folder stay together."""
+    return path.lstrip("/")
+
+
+def replace_paths(value: Any, path_of: Callable[[str], str], key: str = "") -> Any:
+    """A plan with `path_of(path)` for the path of each file of this machine."""
+    if isinstance(value, Mapping):
+        return {name: replace_paths(one, path_of, name) for name, one in value.items()}
+    if isinstance(value, list):
+        return [replace_paths(one, path_of, key) for one in value]
+    is_file = key in _FILE_KEYS and isinstance(value, str) and value.startswith("/") and Path(value).is_file()
+    return path_of(value) if is_file else value

@@ -21,7 +21,7 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError
 from ray.util import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from dbdyno.experiment.fleet import AUTO
+from dbdyno.experiment.model import FLEET_AUTO
 from dbdyno.fleet import engine_host
 from dbdyno.fleet.carrier import Carrier, FleetProblem, Place
 from dbdyno.problem import ExitCode
@@ -65,8 +65,8 @@ class RayCarrier(Carrier):
     is_local = False
 
     def __init__(self, address: str, *, pins: bool = True) -> None:
-        """`address`: AUTO, or HOST:PORT of the cluster's head. `pins`: whether the engines of a host have
-        CPUs that Ray's own processes do not use.
+        """`address`: FLEET_AUTO, or HOST:PORT of the cluster's head. `pins`: whether the engines of a host
+        have CPUs that Ray's own processes do not use.
         """
         self._address, self._pins = address, pins
         self._places: list[RayPlace] = []
@@ -103,7 +103,7 @@ class RayCarrier(Carrier):
                 configure_logging=False,
             )
         except Exception as error:
-            where = "on this machine" if self._address == AUTO else f"at {self._address}"
+            where = "on this machine" if self._address == FLEET_AUTO else f"at {self._address}"
             raise FleetProblem(
                 f"no Ray cluster can be used {where}: {str(error).strip().splitlines()[0]}",
                 'Start one with dbdyno fleet up, or write address = "local" for processes of this machine',

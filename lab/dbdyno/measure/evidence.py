@@ -8,21 +8,13 @@ from itertools import groupby, pairwise
 from statistics import median
 from typing import Any
 
-from dbdyno.experiment.metrics import CPU, percentile_of
+from dbdyno.experiment.metrics import CPU, PERCENTILES, percentile_of
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, planned_blocks
 from dbdyno.explain.costs import Cost, costs
 from dbdyno.measure import arithmetic, slices
 from dbdyno.measure.background import background_figures
-from dbdyno.measure.figures import (
-    INCOMPLETE,
-    PERCENTILES,
-    distribution,
-    figures,
-    interval_events,
-    statements,
-    ticks,
-)
+from dbdyno.measure.figures import INCOMPLETE, distribution, figures, interval_events, statements, ticks
 from dbdyno.measure.foreign_load import CODE as FOREIGN_CODE
 from dbdyno.measure.foreign_load import ForeignLoad, foreign_load
 from dbdyno.measure.recording import Recording, failure, generator_delays, read

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from dbdyno.experiment.metrics import LATENCY_MEAN
+from dbdyno.experiment.metrics import FEW_PERCENTILES, LATENCY_MEAN, PERCENTILES
 from dbdyno.measure import slices
 from dbdyno.measure.recording import Recording
 from dbdyno.stats.histogram import Histogram, Percentile, merge, percentile
@@ -28,13 +28,6 @@ MICROSECONDS = 1_000_000.0
 # The mean latency is known if the time that unfinished transactions have waited raises it by at most this
 # share.
 RAISED_SHARE = 0.01
-PERCENTILES = {
-    "latency_p50_us": 50.0,
-    "latency_p90_us": 90.0,
-    "latency_p95_us": 95.0,
-    "latency_p99_us": 99.0,
-    "latency_p999_us": 99.9,
-}
 # What `figures` raises for incomplete records, as without an ended transaction or without the last record.
 INCOMPLETE = (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError)
 # Error classes of an outage: a connection was lost, or a new one was refused.
@@ -272,8 +265,6 @@ def ticks(recording: Recording, window: Window) -> Ticks | None:
 
 # A percentile is known if at least this many transactions are beyond it.
 SHOWN_BEYOND_MIN = 10
-# Names of the figures -> percentiles of a statement.
-_OF_STATEMENTS = {"latency_p50_us": 50.0, "latency_p95_us": 95.0, "latency_p99_us": 99.0}
 
 
 def distribution(recording: Recording, window: Window) -> tuple[float, ...]:
@@ -308,10 +299,10 @@ def statements(recording: Recording, window: Window) -> dict[str, StatementFigur
         count = sum(one["kinds"][name]["count"] for one in records if name in one["kinds"])
         figures = {
             key: value.value_us
-            for key, percent in _OF_STATEMENTS.items()
+            for key, percent in FEW_PERCENTILES.items()
             if (value := percentile(known, percent, *_ends(known))) is not None
         }
-        if events and len(figures) == len(_OF_STATEMENTS):
+        if events and len(figures) == len(FEW_PERCENTILES):
             result[name] = StatementFigures(per_transaction=count / events, **figures)
     return result
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dbdyno.experiment.metrics import LATENCY_MEAN, percentile_of
-from dbdyno.measure.figures import MICROSECONDS, PERCENTILES, figures
+from dbdyno.experiment.metrics import LATENCY_MEAN, PERCENTILES, percentile_of
+from dbdyno.measure.figures import MICROSECONDS, figures
 from dbdyno.measure.recording import Recording, failure, read
 from dbdyno.measure.window import windows
 from dbdyno.stats.histogram import merge, percentile

@@ -13,6 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import CollectorRegistry
 
+from dbdyno.experiment.metrics import FEW_PERCENTILES
 from dbdyno.stats.histogram import merge, percentile
 from dbdyno.store import Run
 from dbdyno.store.live import LiveRun, LiveTrial
@@ -20,7 +21,7 @@ from dbdyno.store.measured import Point
 from dbdyno.store.run import run_order
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-QUANTILES = (0.5, 0.95, 0.99)
+QUANTILES = tuple(percent / 100.0 for percent in FEW_PERCENTILES.values())
 # Of every value of a variant, a workload and a load.
 LABELS = ("variant", "workload", "point")
 
@@ -115,5 +116,4 @@ def _trials(running: tuple[LiveTrial, ...]) -> Iterator[Family]:
 
 
 def _labels(one: LiveTrial) -> tuple[str, str, str]:
-    point = Point(*next(iter(one.trial.point.as_dict().items())))
-    return one.trial.variant, one.trial.workload, point.label
+    return one.trial.variant, one.trial.workload, Point.of(one.trial.point.as_dict()).label

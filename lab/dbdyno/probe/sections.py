@@ -13,12 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.checks.p03_identity import PERMANENT_FACTS, STARTED
-from dbdyno.checks.samples import open_load_connection
+from dbdyno.checks.server import PERMANENT_FACTS, STARTED
 from dbdyno.experiment.model import Experiment, Load, Loading, OltpWorkload, Variant
 from dbdyno.probe.statements import Answer, ask_statements
 from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.run.plan import plan
+from dbdyno.servers.load_connection import open_load_connection
 from dbdyno.servers.server import Address, Description, Server, ServerProblem, StatementRefused
 
 # Rows of the tables that the load generator loads, and how long each of its loads runs.

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.checks.samples import open_load_connection
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
+from dbdyno.servers.load_connection import open_load_connection
 from dbdyno.servers.server import Address, ServerProblem
 
 TABLE = "dbdyno_probe"

@@ -20,11 +20,10 @@ from dataclasses import dataclass, field, replace
 
 from dbdyno.reading.document import Document
 from dbdyno.reading.limits import SETTINGS_MAX, VARIANTS_MAX
+from dbdyno.reading.names import NO_HEADING, SENTENCE, Heading, Headings, is_workload
 from dbdyno.reading.patterns import linear
 from dbdyno.reading.result import Result
-from dbdyno.reading.sections import NO_HEADING, SENTENCE, Heading, Headings
 from dbdyno.reading.setting import Settings
-from dbdyno.reading.workload_name import is_workload
 from dbdyno.text import compose
 
 # More settings than this differ between versions or servers, so none of them names the variant.

@@ -106,8 +106,9 @@ class Document:
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, str]]:
         """Index and text of each line from an index on."""
-        for index in range(start, len(self.texts)):
-            yield index, self.texts[index]
+        if not start:
+            return enumerate(self.texts)
+        return ((index, self.texts[index]) for index in range(start, len(self.texts)))
 
 
 def load(path: Path) -> Document:

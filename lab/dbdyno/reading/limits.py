@@ -6,6 +6,7 @@ the rest of the document is read; only a document of too many bytes is refused.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -73,23 +74,20 @@ class Omission:
 class LeftOut:
     """What exceeded a limit: the first of each kind, and how often."""
 
-    _kinds: dict[str, Omission] = field(default_factory=dict)
+    _firsts: dict[str, tuple[int, Text]] = field(default_factory=dict)
+    _counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, kind: str, line: int, text: Text) -> None:
         """Notes that something of this kind was left out at a line."""
-        known = self._kinds.get(kind)
-        self._kinds[kind] = Omission(line, text, 1) if known is None else _again(known)
+        self._firsts.setdefault(kind, (line, text))
+        self._counts[kind] += 1
 
     def has(self, kind: str) -> bool:
         """Whether something of this kind was left out."""
-        return kind in self._kinds
+        return kind in self._firsts
 
     def __iter__(self) -> Iterator[Omission]:
-        return iter(self._kinds.values())
-
-
-def _again(known: Omission) -> Omission:
-    return Omission(known.line, known.text, known.count + 1)
+        return (Omission(line, text, self._counts[kind]) for kind, (line, text) in self._firsts.items())
 
 
 def sentence(omission: Omission) -> Text:

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from dbdyno.finding import Finding, Level
 from dbdyno.reading.attribution import Series
-from dbdyno.reading.called import Called, group_calls
+from dbdyno.reading.call import CallGroup, group_calls
 from dbdyno.reading.judgement import Contrast, verdict
 from dbdyno.reading.limits import sentence
 from dbdyno.reading.reading import Reading
@@ -135,17 +135,17 @@ def record(reading: Reading, findings: Sequence[Finding]) -> ReadDocument:
     )
 
 
-def _call(reading: Reading, called: Called) -> ReadCall:
+def _call(reading: Reading, group: CallGroup) -> ReadCall:
     numbers = reading.document.numbers
     return ReadCall(
-        tool=called.tool,
-        phase=called.phase,
-        test=called.test,
-        connections=called.connections,
-        seconds=called.seconds,
-        repetitions=called.repetitions,
-        lines=[numbers[index] for index in called.lines],
-        sentence=called.text(),
+        tool=group.tool,
+        phase=group.phase,
+        test=group.test,
+        connections=group.connections,
+        seconds=group.seconds,
+        repetitions=group.repetitions,
+        lines=[numbers[index] for index in group.lines],
+        sentence=group.text(),
     )
 
 

@@ -9,18 +9,11 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dbdyno.reading.document import Document
-from dbdyno.reading.limits import (
-    LINE_MAX,
-    PASSES_CHARACTERS_MAX,
-    PASSES_MAX,
-    VALUE_MAX,
-    VALUES_MAX,
-)
-from dbdyno.reading.loop_values import expand_assignment, expand_values, read_counter, read_while
+from dbdyno.reading.limits import LINE_MAX, PASSES_CHARACTERS_MAX, PASSES_MAX, VALUE_MAX, VALUES_MAX
 from dbdyno.reading.patterns import linear
 from dbdyno.text import Text, compose
 
@@ -115,7 +108,7 @@ def commands(document: Document, programs: re.Pattern[str]) -> Iterator[Command]
             calls = [rest]
         for call in calls:
             is_alternative = script.is_alternative(call)
-            for words in script.passes(without_list(call)):
+            for words in script.passes(_without_list(call)):
                 yield Command(tuple(words), first, last, is_alternative)
 
 
@@ -191,11 +184,11 @@ def _with_items(document: Document, index: int, text: str) -> tuple[int, str]:
     is_command = "command:" in text and _LIST.search(text) is not None
     if not (is_listed or is_command):
         return index, text
-    words = [text.strip().removeprefix("- ").strip("\"'")] if is_listed else [without_list(text)]
+    words = [text.strip().removeprefix("- ").strip("\"'")] if is_listed else [_without_list(text)]
     while _may_follow(document, first, index, " ".join(words)):
         line = texts[index + 1]
         if (match := _ARGUMENTS.match(line)) is not None:
-            words.append(without_list(match[1].strip()) if match[1] else "")
+            words.append(_without_list(match[1].strip()) if match[1] else "")
             words[-1] = _LIST_SEPARATOR.sub(" ", words[-1]).strip("[] ")
         elif (match := _ITEM.match(line)) is not None and "\n" not in line:
             words.append(match[2])
@@ -263,19 +256,19 @@ class _Script:
             self._begin_branch(branch[1])
         if "while" in text or "until" in text:
             lines = self._document.texts[self.first : self.first + _LOOP_LINES]
-            if (loop := read_while([text, *lines[1:]], self._values)) is not None:
+            if (loop := _read_while([text, *lines[1:]], self._values)) is not None:
                 self._loop(*loop)
         if "for" not in text:
             return text
         for name, values in _LOOP.findall(text):
-            listed = expand_values(values)
+            listed = _expand_values(values)
             is_known = "$(" not in listed and "`" not in listed
             self._loop(name, (word for one in self.expand(listed) for word in one) if is_known else iter(()))
         if "((" in text:
             # In arithmetic a variable needs no dollar.
             bare = text[:LINE_MAX].replace("$", "")
             named = _WORD.sub(lambda match: self._values.get(match[0], match[0]), bare)
-            if (loop := read_counter(named[:LINE_MAX])) is not None:
+            if (loop := _read_counter(named[:LINE_MAX])) is not None:
                 self._loop(*loop)
         return text
 
@@ -330,7 +323,7 @@ class _Script:
         """Keeps the value of each variable that the line sets; one from a command has none."""
         for match in (_DECLARED if _DECLARES.match(text) else _ASSIGNMENT).finditer(text):
             name = match[1]
-            value = _first_word(expand_assignment(text[match.end() : match.end() + VALUE_MAX + 2]))
+            value = _first_word(_expand_assignment(text[match.end() : match.end() + VALUE_MAX + 2]))
             if not self._passes.get("()"):
                 # The script's own arguments are not those of its functions.
                 value = _ARGUMENT.sub(f"${name}", value)
@@ -457,7 +450,7 @@ class _Script:
         self._document.left_out.add(kind, self._document.numbers[self.first], text)
 
 
-def without_list(text: str) -> str:
+def _without_list(text: str) -> str:
     """A command that is a list of texts, as in JSON, YAML or Python, as words of a shell."""
     if not _LIST.search(text):
         return text
@@ -481,3 +474,100 @@ def until_end(words: tuple[str, ...]) -> tuple[str, ...]:
     """The words of the first command of a pipe or list, without redirections."""
     kept = itertools.takewhile(lambda word: word not in _ENDS and not _REDIRECTION.match(word), words)
     return tuple(word.rstrip(";") for word in kept)
+
+
+# "${THREADS[@]}" is a word for each element.
+_ARRAY = re.compile(r"\"(\$\{\w{1,64}\[[@*]\]\})\"")
+_SEQUENCE = linear(
+    r"(?:\$\(|"
+    r"`)\s*+seq\s++(?:-\w\s++\S++\s++)?(-?\d+)(?:\s++(-?\d+))?(?:\s++(-?\d+))?\s*+[)`]"
+)
+_RANGE = linear(r"\{(\d+)\.\.(\d+)(?:\.\.(\d+))?\}")
+_BRACES = re.compile(r"(?<!\$)\{(\w{1,20}(?:,\w{1,20}){1,100})\}")
+_COUNTER = linear(
+    r"\bfor\s*+\(\(\s*+(\w+)\s*+=\s*+(\d+)\s*+;\s*+\w+\s*+(<=?|!=)\s*+(\d+)\s*+;\s*+"
+    r"(?:\w+\s*+(\+\+)|\+\+\w+|\w+\s*+(\+|\*|<<)=\s*+(\d+)|\w+\s*+=\s*+\w+\s*+(\+|\*)\s*+(\d+))"
+)
+
+_WHILE = linear(
+    r"(?:while|until)\s++(?:\[\[?|\(\(|test)\s*+\"?\$?\{?(\w+)\}?\"?\s*+(-le|-lt|<=|<|-gt|-ge)\s*+\"?(\d{1,9})\b"
+)
+_STEP = linear(
+    r"(?<!\w)(\w+)=(?:\$\(\(\s*|\$\[\s*)\$?\{?(\w+)\}?\s*([*+])\s*(\d{1,9})\s*[)\]]|"
+    r"\(\(\s*(\w+)\s*(?:(\+\+)|([*+])=\s*(\d{1,9}))\s*\)\)"
+)
+
+
+def _expand_values(text: str) -> str:
+    """The values of a loop with those of arrays, `seq` and braces as words."""
+    if '"' in text:
+        text = _ARRAY.sub(r"\1", text)
+    if "seq" in text:
+        text = _SEQUENCE.sub(lambda match: _words(*_sequence(match)), text)
+    if "{" in text:
+        text = _RANGE.sub(lambda match: _words(int(match[1]), int(match[3] or 1), int(match[2])), text)
+        text = _BRACES.sub(lambda match: match[1].replace(",", " "), text)
+    return text
+
+
+def _expand_assignment(text: str) -> str:
+    """A value that is assigned: an array or a `seq` with all of its words."""
+    if text.startswith("("):
+        return _expand_values(text)
+    match = _SEQUENCE.match(text.lstrip('"'))
+    return text if match is None else f'"{_words(*_sequence(match))}"'
+
+
+def _read_counter(text: str) -> tuple[str, Iterator[str]] | None:
+    """The variable and the values of a loop that counts, such as `for ((n = 1; n <= 64; n *= 2))`; None if
+    the line begins none.
+    """
+    match = _COUNTER.search(text)
+    if match is None:
+        return None
+    sign = match[6] or match[8] or "+"
+    step = int(match[7] or match[9] or 1)
+    last = int(match[4]) if match[3] == "<=" else int(match[4]) - 1
+    return match[1], _count(int(match[2]), sign, step, last)
+
+
+def _read_while(lines: Sequence[str], values: Mapping[str, str]) -> tuple[str, Iterator[str]] | None:
+    """The variable and the values of a `while` that counts, by the lines from its first one on and the values
+    before it; no values if they are not known. None if the first line begins none.
+    """
+    match = _WHILE.search(lines[0])
+    if match is None:
+        return None
+    name, sign, last = match[1], match[2], int(match[3])
+    for text in itertools.takewhile(lambda line: line.strip() != "done", lines[1:]):
+        step = _STEP.search(text)
+        if step is None or name not in (step[1], step[5]):
+            continue
+        start = values.get(name, "")
+        is_known = start.isdecimal() and len(start) < 10 and step[2] in (name, None)
+        if not is_known or sign not in ("-le", "-lt", "<=", "<"):
+            return name, iter(())
+        operator, amount = step[3] or step[7] or "+", int(step[4] or step[8] or 1)
+        return name, _count(int(start), operator, amount, last if sign in ("-le", "<=") else last - 1)
+    return None
+
+
+def _count(number: int, sign: str, step: int, last: int) -> Iterator[str]:
+    for _ in range(VALUES_MAX + 1):
+        if number > last:
+            return
+        yield str(number)
+        number = number + step if sign == "+" else number * step if sign == "*" else number << min(step, 64)
+
+
+def _sequence(match: re.Match[str]) -> tuple[int, int, int]:
+    """The first number of a `seq`, its step and its last number."""
+    numbers = [int(number) for number in match.groups() if number]
+    if len(numbers) == 3:
+        return numbers[0], numbers[1], numbers[2]
+    return (numbers[0], 1, numbers[1]) if len(numbers) == 2 else (1, 1, numbers[0])
+
+
+def _words(first: int, step: int, last: int) -> str:
+    numbers = range(first, last + (1 if step > 0 else -1), step or 1)
+    return " ".join(map(str, itertools.islice(numbers, VALUES_MAX + 1)))

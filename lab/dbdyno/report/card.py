@@ -10,6 +10,7 @@ from typing import Any
 import altair as alt
 from rich.cells import cell_len
 
+from dbdyno import result_text
 from dbdyno.languages import Translate
 from dbdyno.report import formatting
 from dbdyno.report.chart import INK, MUTED, Chart
@@ -46,7 +47,7 @@ def card(report: Report, translate: Translate) -> list[Chart]:
     tone, soft = TONES["neutral" if suites else formatting.css_class(judged.verdict, factors)]
     estimate = formatting.estimate(judged)
     has_effect = (
-        estimate != formatting.MISSING and judged.verdict not in formatting.WITHOUT_EFFECT and not suites
+        estimate != result_text.MISSING and judged.verdict not in result_text.WITHOUT_EFFECT and not suites
     )
     statement = suites[0].sentence if suites else judged.statement
     text = translate(statement)

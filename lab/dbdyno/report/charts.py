@@ -10,11 +10,9 @@ from dbdyno.report.chart import Chart
 from dbdyno.report.chart_parts import loads_of
 from dbdyno.report.distribution_chart import distribution_charts
 from dbdyno.report.effect_chart import effect_charts
-from dbdyno.report.load_chart import load_chart
+from dbdyno.report.load_chart import load_chart, scaling_chart
 from dbdyno.report.model import LOADS_MAX, Report, value
-from dbdyno.report.scaling_chart import scaling_chart
-from dbdyno.report.stall_chart import stall_charts
-from dbdyno.report.time_chart import time_charts
+from dbdyno.report.time_chart import stall_charts, time_charts
 from dbdyno.store.measured import MeasuredTrial
 
 

@@ -11,19 +11,20 @@ from typing import Any, TypeAlias
 
 import altair as alt
 
-from dbdyno.change_text import RATIO_ABOVE, RATIO_BELOW
+from dbdyno import result_text
 from dbdyno.experiment.metrics import CPU, HIGHER_IS_BETTER
 from dbdyno.report import formatting
 from dbdyno.report.chart import INK, MUTED, PALETTE, PAPER, SHADE, Chart
 from dbdyno.report.chart_parts import chart_of
 from dbdyno.report.model import Report
+from dbdyno.result_text import RATIO_ABOVE, RATIO_BELOW
 from dbdyno.store.measured import ComparisonBlockEffects
-from dbdyno.store.verdict import Comparison, JudgedEffect
+from dbdyno.store.verdict import CombinedEffect, Comparison, Point
 from dbdyno.text import compose, join
 
 Row: TypeAlias = dict[str, Any]
 # Label, effect, and block -> change in percent.
-LabelledEffect: TypeAlias = tuple[str, JudgedEffect, Mapping[str, float | None]]
+LabelledEffect: TypeAlias = tuple[str, Point | CombinedEffect, Mapping[str, float | None]]
 
 # Width of the plot, and the x positions of the columns at its right: effect as text, and verdict. In pixels.
 PLOT_WIDTH, EFFECT_X, VERDICT_X = 540, 552, 740
@@ -109,7 +110,7 @@ def _directions(metric: str) -> tuple[str, str]:
     """What a variant at the left and at the right of the baseline is."""
     if metric == CPU:
         return compose("less"), compose("more")
-    slower, faster = formatting.VERDICTS["slower"], formatting.VERDICTS["faster"]
+    slower, faster = result_text.VERDICTS["slower"], result_text.VERDICTS["faster"]
     return (slower, faster) if metric in HIGHER_IS_BETTER else (faster, slower)
 
 
@@ -146,7 +147,7 @@ def _axis(effects: Sequence[LabelledEffect], delta: float | None) -> _Axis:
     return _Axis(False, low - margin, high + margin)
 
 
-def _row(label: str, effect: JudgedEffect, axis: _Axis, color: str) -> Row:
+def _row(label: str, effect: Point | CombinedEffect, axis: _Axis, color: str) -> Row:
     """One row of the plot. `left` and `right` are the arrows at the edge for unknown ends of the interval."""
     estimate, interval = effect.effect_percent, effect.interval_percent
     low, high = interval or (None, None)

@@ -2,44 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
-from dbdyno.change_text import is_ratio, ratio_decimals, times
 from dbdyno.experiment.metrics import CPU, THROUGHPUT, metric_text
 from dbdyno.finding import Finding
+from dbdyno.result_text import (
+    MISSING,
+    VERDICTS,
+    decimals_for,
+    is_ratio,
+    milliseconds,
+    percent,
+    rate,
+    ratio_decimals,
+    times,
+)
 from dbdyno.store.measured import Figures
 from dbdyno.store.verdict import (
     Change,
+    CombinedEffect,
     Comparison,
     Effect,
     FactorEffect,
-    JudgedEffect,
     Point,
     Scaling,
     SecondLine,
 )
 from dbdyno.text import compose, join
 
-# Written by name because in most fonts they look like a hyphen.
-MISSING, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 # An interval of which neither end is known.
 UNKNOWN = compose("unknown")
 
-# Code of a verdict in verdict.json -> text.
-VERDICTS = {
-    "not-comparable": compose("not comparable"),
-    "unfinished": compose("unfinished"),
-    "too-few-blocks": compose("too few blocks"),
-    "mixed": compose("mixed"),
-    "equivalent": compose("equivalent"),
-    "faster": compose("faster"),
-    "slower": compose("slower"),
-    "undecided": compose("undecided"),
-}
-# Verdicts about the data, with which a change must not be emphasised.
-WITHOUT_EFFECT = ("not-comparable", "unfinished", "too-few-blocks")
 # Code of the verdict on the interaction of two factors -> text.
 INTERACTIONS = VERDICTS | {
     "equivalent": compose("no interaction"),
@@ -103,20 +98,6 @@ def heading(result: Comparison | FactorEffect) -> str:
     return compose("identical variants") if result.identical else verdict(result.curve.verdict)
 
 
-def rate(value: float | None) -> str:
-    """Transactions per second with three to five digits; without the unit."""
-    if value is None:
-        return MISSING
-    return (
-        f"{value:,.0f}" if value >= 1000 or value == 0 else f"{value:.1f}" if value >= 100 else f"{value:.2f}"
-    )
-
-
-def milliseconds(value_us: float | None) -> str:
-    """A latency in milliseconds, without the unit."""
-    return MISSING if value_us is None else f"{value_us / 1000.0:,.2f}"
-
-
 def metric_value(metric: str, value: float | None, *, censored: bool = False) -> str:
     """A value with its unit; "> x" if the value is `censored`, that is, only a lower bound."""
     if value is None:
@@ -135,31 +116,12 @@ def metric_name(metric: str) -> str:
     return _SECOND_LINES.get(metric) or metric_text(metric)
 
 
-def percent(value: float, decimals: int = 1) -> str:
-    """A change with its sign, without the unit. The minus sign is as wide as a plus, so columns align."""
-    text = f"{value:+,.{decimals}f}"
-    return text[1:] if float(text.replace(",", "")) == 0.0 else text.replace("-", MINUS)
-
-
-def decimals_of(values: Iterable[float | None], delta_percent: float | None = None) -> int:
-    """1, or 2 if rounding to one decimal moves a value across 0 or ±delta."""
-    limits = [0.0] if delta_percent is None else [0.0, delta_percent, -delta_percent]
-    known = [value for value in values if value is not None]
-    crosses = any(_side(round(value, 1), limit) != _side(value, limit) for value in known for limit in limits)
-    return 2 if crosses else 1
-
-
-def _side(value: float, limit: float) -> int:
-    """-1, 0 or 1: below, at or above the limit."""
-    return (value > limit) - (value < limit)
-
-
 def _decimals(effect: Change) -> int:
     """Decimals of an effect's estimate and interval. Only the ends of the interval decide the verdict, so
     only they may require a second decimal.
     """
     ends = [end for end in effect.interval_percent or () if end is not None and end > -100.0]
-    return decimals_of(ends, effect.delta_percent if isinstance(effect, JudgedEffect) else None)
+    return decimals_for(ends, effect.delta_percent if isinstance(effect, Point | CombinedEffect) else None)
 
 
 def estimate(effect: Change) -> str:
@@ -407,7 +369,7 @@ def second_lines(comparison: Comparison) -> list[tuple[str, ...]]:
 
 def effect_text(estimate_percent: float, ends: tuple[float, float]) -> str:
     """An effect for use in a sentence: "+1.2 % (+0.3 to +2.7)"."""
-    decimals = decimals_of(ends)
+    decimals = decimals_for(ends)
     text = f"{percent(estimate_percent, decimals)} %"
     low, high = known_ends(ends)
     if low is None or high is None:

@@ -1,4 +1,6 @@
-"""The chart of throughput or latency over the load: a line per variant, a mark per trial."""
+"""The charts over the load: throughput or latency, with a line per variant and a mark per trial; and
+throughput over connections, with the fitted scalability law and its peak, or with the plateau.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,14 @@ from typing import Any
 
 import altair as alt
 
+from dbdyno import result_text
 from dbdyno.report import formatting
-from dbdyno.report.chart import HALF_WIDTH, HEIGHT, Chart
+from dbdyno.report.chart import HALF_WIDTH, HEIGHT, WIDTH, Chart
 from dbdyno.report.chart_parts import chart_of, color, dash, layered, loads_of, shape
 from dbdyno.report.model import Report, value
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.text import Text, compose, join
+from dbdyno.store.verdict import Scaling
+from dbdyno.text import Text, compose, compose_count, join
 
 # Horizontal distance between the marks of different variants at one load, as a share of the axis.
 VARIANT_DISTANCE = 0.03
@@ -33,7 +37,7 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
         for t in trials
         if (y_value := _y(metric, t)) is not None
     ]
-    middle_values = medians(report, trials, metric)
+    middle_values = _medians(report, trials, metric)
     unit = compose("offered transactions/s") if report.is_open_loop else compose("connections")
     name, promise = formatting.metric_name(metric), report.experiment.load.promise
     title = (
@@ -41,8 +45,8 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
     )
     x = alt.X(
         "x:Q",
-        scale=load_scale(trials),
-        axis=alt.Axis(values=axis_values(trials), format=",~f", title=unit, grid=False),
+        scale=_load_scale(trials),
+        axis=alt.Axis(values=_axis_values(trials), format=",~f", title=unit, grid=False),
     )
     y = alt.Y(
         "value:Q",
@@ -97,14 +101,14 @@ def _details(middle_values: Sequence[Mapping[str, Any]]) -> Text:
                 "{variant} at {load:g}: {rate}",
                 variant=m["variant"],
                 load=m["load"],
-                rate=formatting.rate(m["value"]),
+                rate=result_text.rate(m["value"]),
             )
             for m in sorted(middle_values, key=lambda m: (m["variant"], m["load"]))
         ),
     )
 
 
-def medians(
+def _medians(
     report: Report, trials: Sequence[MeasuredTrial], metric: str, *, side_by_side: bool = True
 ) -> list[dict[str, Any]]:
     """The median over the blocks for every variant and load, in the chart's units.
@@ -156,14 +160,14 @@ def _x(report: Report, trials: Sequence[MeasuredTrial], trial: MeasuredTrial) ->
     return trial.point.value * math.exp(offset * distance * span)
 
 
-def load_scale(trials: Sequence[MeasuredTrial]) -> Any:
+def _load_scale(trials: Sequence[MeasuredTrial]) -> Any:
     """A logarithmic axis over all loads, with a margin at both ends."""
     loads = loads_of(trials)
     margin = (loads[-1] / loads[0]) ** 0.1 if len(loads) > 1 else 2.0
     return alt.Scale(type="log", domain=[loads[0] / margin, loads[-1] * margin], nice=False)
 
 
-def axis_values(trials: Sequence[MeasuredTrial]) -> list[float]:
+def _axis_values(trials: Sequence[MeasuredTrial]) -> list[float]:
     """The loads to label, without those whose labels would overlap."""
     loads = loads_of(trials)
     span = math.log(loads[-1] / loads[0]) or 1.0
@@ -172,3 +176,126 @@ def axis_values(trials: Sequence[MeasuredTrial]) -> list[float]:
         if math.log(load / labelled[-1]) > LABEL_DISTANCE_MIN * span:
             labelled.append(load)
     return labelled
+
+
+def scaling_chart(
+    report: Report, workload: str, trials: Sequence[MeasuredTrial], entries: Sequence[Scaling]
+) -> Chart:
+    """The medians as marks, the law as a line, its peak as a diamond, the peak's interval or the plateau as a
+    bar.
+    """
+    fitted = [entry for entry in entries if entry.model is not None]
+    flat = [entry for entry in entries if entry.model is None]
+    curves = [
+        {"variant": entry.variant, "x": n, "value": throughput}
+        for entry in fitted
+        for n, throughput in entry.curve
+    ]
+    peaks = [
+        {"variant": entry.variant, "x": entry.knee_connections, "value": entry.knee_throughput}
+        for entry in fitted
+        if entry.knee_connections is not None
+    ]
+    bars = [_peak_bar(entry) for entry in fitted if entry.knee_connections is not None]
+    bars += [_plateau_bar(entry) for entry in flat if entry.plateau]
+    scale = _load_scale(trials)
+    x = alt.X(
+        "x:Q",
+        scale=scale,
+        axis=alt.Axis(values=_axis_values(trials), format=",~f", title=compose("connections"), grid=False),
+    )
+    y = alt.Y(
+        "value:Q",
+        scale=alt.Scale(zero=True, nice=True),
+        axis=alt.Axis(title=compose("transactions/s"), tickCount=6),
+    )
+    layers = [
+        chart_of(_medians(report, trials, "throughput", side_by_side=False))
+        .mark_point(filled=True, size=50, opacity=0.8)
+        .encode(x=x, y=y, color=color(report), shape=shape(report))
+    ]
+    if curves:
+        lines = chart_of(curves).mark_line(strokeWidth=2)
+        layers.insert(0, lines.encode(x=x, y=y, color=color(report), strokeDash=dash(report)))
+    if bars:
+        rules = chart_of(bars).mark_rule(strokeWidth=5, opacity=0.3)
+        layers.append(rules.encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, color=color(report)))
+    if peaks:
+        marks = chart_of(peaks).mark_point(filled=True, size=170, shape="diamond", opacity=1)
+        layers.append(marks.encode(x=x, y=y, color=color(report)))
+    return Chart(
+        name=f"scaling-{workload}",
+        title=compose("How {workload} scales with connections", workload=workload),
+        description=join("; ", [compose("Throughput over connections"), *_fitted_details(fitted, flat)])
+        + ".",
+        caption=_caption(fitted, flat),
+        specification=layered(layers, WIDTH - 60, HEIGHT + 40),
+    )
+
+
+def _fitted_details(fitted: Sequence[Scaling], flat: Sequence[Scaling]) -> list[Text]:
+    """The peak or the plateau of each variant as text."""
+    details = [
+        compose("{variant}: peak {peak}", variant=entry.variant, peak=formatting.peak(entry))
+        for entry in fitted
+        if entry.knee is not None
+    ]
+    details += [
+        compose_count(
+            1 if entry.plateau == (1.0, 1.0) else 2,
+            "{variant}: within 2 % of the highest {plateau} connection",
+            "{variant}: within 2 % of the highest {plateau} connections",
+            variant=entry.variant,
+            plateau=formatting.plateau(entry),
+        )
+        for entry in flat
+        if entry.plateau
+    ]
+    return details
+
+
+def _caption(fitted: Sequence[Scaling], flat: Sequence[Scaling]) -> str:
+    parts = [compose("Marks: medians of the blocks")]
+    if fitted:
+        parts.append(compose("lines: the universal scalability law fitted to them"))
+    if any(entry.knee_connections is not None for entry in fitted):
+        parts.append(
+            compose(
+                "diamonds: its peak, where throughput is highest; bars: 95 % CI of the peak, from the blocks"
+            )
+        )
+    text = join("; ", parts) + "."
+    misfits = [entry for entry in flat if entry.fit_error_percent is not None]
+    if misfits:
+        text += compose(" The law does not fit {names}: no line and no peak", names=_names(misfits))
+        is_flat = any(entry.plateau for entry in misfits)
+        text += compose("; bar: loads within 2 % of the highest throughput.") if is_flat else "."
+    if with_failures := [entry for entry in flat if entry.fit_error_percent is None]:
+        text += compose(
+            " The server failed in trials of {names}, which count as 0: no line and no peak.",
+            names=_names(with_failures),
+        )
+    return text
+
+
+def _names(entries: Sequence[Scaling]) -> str:
+    return ", ".join(entry.variant for entry in entries)
+
+
+def _peak_bar(entry: Scaling) -> dict[str, Any]:
+    """The interval of a peak as a bar; an unknown end is drawn at the lowest or highest load."""
+    low = high = entry.knee_connections
+    if entry.knee_interval is not None:
+        low, high = (
+            limit if end is None else end
+            for end, limit in zip(entry.knee_interval, entry.levels, strict=True)
+        )
+    return {"variant": entry.variant, "low": low, "high": high, "value": entry.knee_throughput}
+
+
+def _plateau_bar(entry: Scaling) -> dict[str, Any]:
+    """The loads with nearly the highest throughput as a bar."""
+    assert entry.plateau is not None, "the caller checked"
+    low, high = entry.plateau
+    value = entry.highest.throughput
+    return {"variant": entry.variant, "low": low, "high": high, "value": value}

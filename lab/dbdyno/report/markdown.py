@@ -7,12 +7,11 @@ from urllib.parse import quote
 
 from dbdyno.languages import ENGLISH, Translator, translator
 from dbdyno.report import formatting
-from dbdyno.report.background_table import background_rows
 from dbdyno.report.chart import Chart
-from dbdyno.report.load_table import COLUMNS, load_rows
 from dbdyno.report.model import Report
 from dbdyno.report.page import design_rows
 from dbdyno.report.suite_table import SuiteTable, suite_tables
+from dbdyno.report.tables import LOAD_COLUMNS, background_rows, load_rows
 from dbdyno.store.verdict import Comparison, Effect
 from dbdyno.text import compose, join
 
@@ -125,8 +124,8 @@ class _Writer:
             if self._report.experiment.design.blocks > 1
             else compose("{workload}, every variant at every load:", workload=workload)
         )
-        heading = self._heading((compose("variant"), compose("load"), *COLUMNS))
-        lines = [self._escaped(title), "", heading, f"|---|---|{'---:|' * len(COLUMNS)}"]
+        heading = self._heading((compose("variant"), compose("load"), *LOAD_COLUMNS))
+        lines = [self._escaped(title), "", heading, f"|---|---|{'---:|' * len(LOAD_COLUMNS)}"]
         for row in rows:
             note = f" ({self._escaped(row.failure)})" if row.failure else ""
             lines.append(

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
 
+from dbdyno import result_text
 from dbdyno.experiment.differences import changes_server
 from dbdyno.experiment.metrics import is_latency
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import LEVELS, Finding, FreeForm
-from dbdyno.report.fleet_table import EngineRow, engine_rows
 from dbdyno.report.judgements import judgement_texts
 from dbdyno.report.replication import embedded
 from dbdyno.server_record import ServerRecord
-from dbdyno.store import Run, StoreProblem
+from dbdyno.store import Run, StoredTrial, StoreProblem
 from dbdyno.store.endings import Shares, read_endings, read_resumptions, time_shares
 from dbdyno.store.explained import ComparisonChanges, Costs, ExplainedFile, MeasuredChange, PointChanges
 from dbdyno.store.measured import ComparisonBlockEffects, MeasuredTrial
+from dbdyno.store.preparation import chosen_workers, derived_warmup_s
 from dbdyno.store.trial import Session
 from dbdyno.store.verdict import Comparison, FactorEffect, Scaling, VerdictFile
-from dbdyno.store.warmup_trial import derived_warmup_s
-from dbdyno.store.workers import chosen_workers
 from dbdyno.text import compose, join
 from dbdyno.variables.differences import Difference, differences
 from dbdyno.variables.durability import NAMES, durability
@@ -256,3 +257,41 @@ def gather(run: Run) -> Report:
         judgements=judgement_texts(run, verdict),
         replication=embedded(run, verdict, servers) if verdict.sentences else "",
     )
+
+
+@dataclass(frozen=True)
+class EngineRow:
+    """One engine in all trials of a variant."""
+
+    variant: str
+    name: str
+    # Clock offset and largest skew of the start in milliseconds, share of the transactions, mean latency in
+    # milliseconds, and CPU time per wall time of its threads in its busiest trial.
+    cells: Sequence[str]
+
+
+def engine_rows(trials: Iterable[StoredTrial]) -> list[EngineRow]:
+    """A row for each variant and engine; empty without a fleet."""
+    records: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    events: dict[str, int] = {}
+    for trial in trials:
+        variant = str(trial.meta["variant"])
+        for engine in trial.meta.get("fleet", ()) if trial.is_done else ():
+            records.setdefault((variant, str(engine["name"])), []).append(engine)
+            events[variant] = events.get(variant, 0) + int(engine["events"])
+    return [
+        EngineRow(variant, name, _engine_cells(of_engine, events[variant]))
+        for (variant, name), of_engine in records.items()
+    ]
+
+
+def _engine_cells(of_engine: Sequence[Mapping[str, Any]], events: int) -> list[str]:
+    latencies = [one["latency_mean_us"] for one in of_engine if one["latency_mean_us"] is not None]
+    own = sum(int(one["events"]) for one in of_engine)
+    return [
+        f"{median(one['clock_offset_us'] for one in of_engine) / 1000.0:+.1f}",
+        f"{max(abs(one['start_skew_us']) for one in of_engine) / 1000.0:.1f}",
+        f"{100.0 * own / events:.1f} %" if events else result_text.MISSING,
+        result_text.milliseconds(median(latencies)) if latencies else result_text.MISSING,
+        f"{100.0 * max(float(one['generator_cpu'] or 0.0) for one in of_engine):.0f} %",
+    ]

@@ -11,24 +11,29 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dbdyno import __version__
+from dbdyno import __version__, result_text
+from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.differences import describe_differences
-from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Design, Experiment, Variant
 from dbdyno.experiment.slices import describe_slices
-from dbdyno.explain.formatting import PER
+from dbdyno.explain.measures import PER
 from dbdyno.finding import FreeForm
 from dbdyno.languages import ENGLISH, Translator, translator
 from dbdyno.report import formatting
-from dbdyno.report.background_table import background_rows
 from dbdyno.report.chart import Chart
 from dbdyno.report.check_texts import check_texts
-from dbdyno.report.load_table import COLUMNS, load_rows
 from dbdyno.report.model import LOADS_MAX, Report
 from dbdyno.report.rendering import RenderedCharts, inline_svg
-from dbdyno.report.stalls import STALLS, gap_text, has_stall
-from dbdyno.report.statement_table import statement_rows
 from dbdyno.report.suite_table import suite_tables
+from dbdyno.report.tables import (
+    LOAD_COLUMNS,
+    STALLS,
+    background_rows,
+    gap_text,
+    has_stall,
+    load_rows,
+    statement_rows,
+)
 from dbdyno.text import compose, compose_count, compose_line, join
 
 
@@ -40,8 +45,9 @@ def page(report: Report, charts: Sequence[Chart], rendered: RenderedCharts, lang
     environment = environment_for(language)
     environment.globals.update(
         formatting=formatting,
+        result_text=result_text,
         load_rows=load_rows,
-        load_columns=COLUMNS,
+        load_columns=LOAD_COLUMNS,
         statement_rows=statement_rows,
         background_rows=background_rows,
         STALLS=STALLS,

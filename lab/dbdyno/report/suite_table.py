@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from dbdyno import result_text
 from dbdyno.report import formatting
 from dbdyno.store.verdict import Suite, VerdictFile
 from dbdyno.text import compose
@@ -14,7 +15,7 @@ from dbdyno.text import compose
 class SuiteCellText:
     """One cell: the change of one variant in one test."""
 
-    estimate: str = formatting.MISSING
+    estimate: str = result_text.MISSING
     interval: str = ""
     # The verdict, or whether a cost rose or fell; empty if that is not sure.
     word: str = ""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dbdyno import result_text
 from dbdyno.report import formatting
 from dbdyno.store import ChangedRun, Run, StoreProblem
-from dbdyno.store.imported import Imported, is_imported
-from dbdyno.store.listing import began, is_running
+from dbdyno.store.listing import Imported, began, is_imported, is_running
 from dbdyno.store.run import run_order
 from dbdyno.store.verdict import CombinedEffect, Comparison, FactorEffect
 from dbdyno.text import compose, join, recall
@@ -102,6 +102,6 @@ def _text(entry: Comparison | FactorEffect, *, with_workload: bool) -> str:
         name, word = entry.variant, formatting.heading(entry)
         shown = formatting.estimate_and_interval(entry.curve)
     of = compose("{name} on {workload}", name=name, workload=entry.workload) if with_workload else name
-    if shown in (formatting.MISSING, formatting.UNKNOWN):
+    if shown in (result_text.MISSING, formatting.UNKNOWN):
         return compose("{name}: {verdict}", name=of, verdict=word)
     return compose("{name}: {verdict} {effect}", name=of, verdict=word, effect=shown)

@@ -1,20 +1,27 @@
-"""A judged run as CSV or JSON."""
+"""The measured figures as rows: medians over the blocks of every variant at every load, of its kinds of
+statements and of its background loads, and the longest gaps; and a run as CSV or JSON.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
 
-from dbdyno.experiment.metrics import THROUGHPUT
-from dbdyno.report.model import gather, value
+from dbdyno import result_text
+from dbdyno.experiment.metrics import FEW_PERCENTILES, LATENCY_MEAN, PERCENTILES, THROUGHPUT
+from dbdyno.report import formatting
+from dbdyno.report.model import Report, gather, value
 from dbdyno.spreadsheet import write_csv
 from dbdyno.store import Run
+from dbdyno.store.measured import BackgroundFigures, Figures, MeasuredTrial, StatementFigures
+from dbdyno.text import compose
 
 COLUMNS = (
     "trial", "block", "variant", "workload", "unit", "level", "status", "failure", "failed_by",
-    "throughput_per_s", "latency_mean_us", "latency_p50_us", "latency_p90_us", "latency_p95_us",
-    "latency_p99_us", "latency_p999_us", "latency_max_us", "lower_bound_of", "events", "errors_per_1000",
-    "dropped", "backlog", "longest_gap_us",
+    "throughput_per_s", LATENCY_MEAN, *PERCENTILES, "latency_max_us", "lower_bound_of", "events",
+    "errors_per_1000", "dropped", "backlog", "longest_gap_us",
 )  # fmt: skip
 
 
@@ -52,3 +59,204 @@ def as_csv(run: Run) -> str:
 
 def _known(figure: int | None) -> int | str:
     return "" if figure is None else figure
+
+
+# Column -> figure. Latencies are milliseconds.
+LOAD_COLUMNS = {
+    compose("transactions/s"): "throughput",
+    compose("mean ms"): "latency_mean_us",
+    "p50 ms": "latency_p50_us",
+    "p95 ms": "latency_p95_us",
+    "p99 ms": "latency_p99_us",
+    "p99.9 ms": "latency_p999_us",
+    compose("errors per 1,000"): "errors_per_1000",
+}
+
+
+@dataclass(frozen=True)
+class LoadRow:
+    """One variant at one load."""
+
+    variant: str
+    load: str
+    # In the order of LOAD_COLUMNS.
+    cells: Sequence[str]
+    # Why there are no figures; empty if there are some.
+    failure: str = ""
+
+
+def load_rows(report: Report, workload: str) -> Iterator[LoadRow]:
+    """A row for each variant and load, without those that were not run."""
+    for variant in report.variants:
+        trials = [one for one in report.trials if (one.variant, one.workload) == (variant, workload)]
+        for point in sorted({trial.point for trial in trials}):
+            of_point = [trial for trial in trials if trial.point == point]
+            if any(trial.failed_by != "not-run" for trial in of_point):
+                yield _load_row(variant, of_point)
+
+
+def _load_row(variant: str, trials: Sequence[MeasuredTrial]) -> LoadRow:
+    cells = [median_text(trials, figure) for figure in LOAD_COLUMNS.values()]
+    failures = [trial.failure or "" for trial in trials if trial.figures is None]
+    failure = failures[0] if len(failures) == len(trials) else ""
+    return LoadRow(variant, formatting.load(*next(iter(trials[0].at.items()))), cells, failure)
+
+
+def median_text(trials: Sequence[MeasuredTrial], figure: str) -> str:
+    """The median of a figure, without its unit (latencies in milliseconds): "> x" if a trial knows only a
+    lower bound, an en dash without results. A trial in which the server failed has a throughput of 0, and no
+    other figure.
+    """
+    is_throughput = figure == "throughput"
+    known = [one for one in trials if one.figures is not None or (is_throughput and one.is_result)]
+    if not known:
+        return result_text.MISSING
+    value = median(trial.value(figure) for trial in known)
+    if not figure.startswith("latency_"):
+        return result_text.rate(value) if is_throughput else f"{value:,.2f}" if value else "0"
+    is_bound = any(trial.figures is not None and figure in trial.figures.censored for trial in known)
+    return ("> " if is_bound else "") + result_text.milliseconds(value)
+
+
+@dataclass(frozen=True)
+class BackgroundRow:
+    """One background load, with one variant and load."""
+
+    name: str
+    load: str
+    variant: str
+    # Transactions per second: demanded, reached; p50, p95 and p99 in milliseconds; errors per 1,000
+    # transactions; row-count mismatches of all blocks.
+    cells: Sequence[str]
+
+    @property
+    def sentence(self) -> str:
+        """The row in words."""
+        demanded, reached, _, p95, _, errors, mismatches = self.cells
+        of_rate = compose(" of {rate}", rate=demanded) if demanded != result_text.MISSING else ""
+        return compose(
+            "background load {name} with {variant} at {load}: {reached}{of_rate} transactions/s, "
+            "p95 {p95} ms, {errors} errors per 1,000, {mismatches} row-count mismatches",
+            name=self.name,
+            variant=self.variant,
+            load=self.load,
+            reached=reached,
+            of_rate=of_rate,
+            p95=p95,
+            errors=errors,
+            mismatches=mismatches,
+        )
+
+
+def background_rows(
+    trials: Sequence[MeasuredTrial], variants: Sequence[str], workload: str
+) -> Iterator[BackgroundRow]:
+    """A row for each background load of a workload, load and variant."""
+    counted = [one for one in trials if one.workload == workload and one.background]
+    for name in dict.fromkeys(name for one in counted for name in one.background):
+        for point in sorted({one.point for one in counted}):
+            for variant in variants:
+                of_row = [
+                    one.background[name]
+                    for one in counted
+                    if (one.variant, one.point) == (variant, point) and name in one.background
+                ]
+                if of_row:
+                    yield BackgroundRow(name, formatting.load(*point), variant, _background_cells(of_row))
+
+
+def _background_cells(loads: Sequence[BackgroundFigures]) -> list[str]:
+    rate = loads[0].rate
+    known = [one.figures for one in loads if one.figures is not None]
+    return [
+        result_text.MISSING if rate is None else result_text.rate(rate),
+        result_text.rate(median(one.throughput for one in loads)),
+        *(_background_latency(known, name) for name in FEW_PERCENTILES),
+        f"{median(one.errors_per_1000 for one in known):.2f}" if known else result_text.MISSING,
+        f"{sum(one.row_count_mismatches for one in known):,}" if known else result_text.MISSING,
+    ]
+
+
+def _background_latency(known: Sequence[Figures], name: str) -> str:
+    if not known:
+        return result_text.MISSING
+    bound = "> " if any(name in one.censored for one in known) else ""
+    return bound + result_text.milliseconds(median(one.metric(name) for one in known))
+
+
+@dataclass(frozen=True)
+class StatementRow:
+    """One kind of statement of one variant at one load."""
+
+    name: str
+    load: str
+    variant: str
+    # Statements per transaction, then p50, p95 and p99 in milliseconds.
+    cells: Sequence[str]
+
+
+def statement_rows(report: Report, workload: str) -> list[StatementRow]:
+    """A row for each statement, load and variant; [] if the workload has one kind of statement at most, whose
+    latencies are those of the transaction.
+    """
+    rows = list(_statement_rows(report, workload))
+    return rows if len({row.name for row in rows}) > 1 else []
+
+
+def _statement_rows(report: Report, workload: str) -> Iterator[StatementRow]:
+    trials = [one for one in report.trials if one.workload == workload and one.statements]
+    for name in dict.fromkeys(name for one in trials for name in one.statements):
+        for point in sorted({one.point for one in trials}):
+            for variant in report.variants:
+                figures = [
+                    one.statements[name]
+                    for one in trials
+                    if (one.variant, one.point) == (variant, point) and name in one.statements
+                ]
+                if figures:
+                    yield StatementRow(name, formatting.load(*point), variant, _statement_cells(figures))
+
+
+def _statement_cells(figures: Sequence[StatementFigures]) -> list[str]:
+    return [
+        f"{median(one.per_transaction for one in figures):.4g}",
+        *(
+            result_text.milliseconds(median(getattr(one, name) for one in figures))
+            for name in FEW_PERCENTILES
+        ),
+    ]
+
+
+# Prefix of the names of the charts.
+STALLS = "stalls-"
+# A gap from which on the charts are unfolded, in microseconds.
+GAP_US_MIN = 500_000
+
+
+def longest_gaps(trials: Sequence[MeasuredTrial]) -> dict[str, tuple[MeasuredTrial, int]]:
+    """Variant -> the trial with its longest gap, and the gap in microseconds; only of 1 ms or more."""
+    longest: dict[str, tuple[MeasuredTrial, int]] = {}
+    for trial in trials:
+        gap_us = (trial.figures.longest_gap_us if trial.figures else None) or 0
+        if gap_us > longest.get(trial.variant, (trial, 0))[1]:
+            longest[trial.variant] = trial, gap_us
+    return longest
+
+
+def gap_text(trials: Sequence[MeasuredTrial]) -> str:
+    """The longest gap without a completed transaction, and the trial that has it; empty if none is known."""
+    longest = longest_gaps(trials)
+    if not longest:
+        return ""
+    trial, gap_us = max(longest.values(), key=lambda one: one[1])
+    return compose(
+        "Stalls: the longest gap without a completed transaction is {gap} ms ({variant}, trial {number})",
+        gap=result_text.milliseconds(gap_us),
+        variant=trial.variant,
+        number=trial.index + 1,
+    )
+
+
+def has_stall(trials: Sequence[MeasuredTrial]) -> bool:
+    """Whether a gap is so long that the charts are unfolded."""
+    return any(gap_us >= GAP_US_MIN for _, gap_us in longest_gaps(trials).values())

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import dbdyno
-from dbdyno.checks import ALL
+from dbdyno.checks import CHECKS
 from dbdyno.codes import Caveat
 from dbdyno.rules import RULES
 
@@ -18,7 +18,7 @@ def content() -> str:
     known: dict[str, Caveat] = {code: None for each in RULES for code in each.codes}
     # About the author's conclusion, and what a run in slices measures before its trials.
     known |= dict.fromkeys(("Q02", "R11"))
-    known |= {check.code: check.caveat for check in ALL}
+    known |= {check.code: check.caveat for check in CHECKS}
     return json.dumps(dict(sorted(known.items())), indent=2) + "\n"
 
 

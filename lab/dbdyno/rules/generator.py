@@ -19,8 +19,8 @@ from dbdyno.measure.evidence import Engines
 from dbdyno.measure.figures import figures_of
 from dbdyno.rules.register import rule
 from dbdyno.say.wording import trials_count
-from dbdyno.store.ceiling import Ceiling
 from dbdyno.store.measured import MeasuredTrial
+from dbdyno.store.preparation import Ceiling
 from dbdyno.store.records import EngineWarning
 from dbdyno.text import compose, mark
 

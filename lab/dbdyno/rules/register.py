@@ -20,12 +20,11 @@ from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.measure.evidence import Evidence
 from dbdyno.store import JUDGED, Run, StoredTrial
-from dbdyno.store.ceiling import Ceiling, read_ceilings
 from dbdyno.store.endings import Resumption, read_resumptions
 from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.measured import MeasuredTrial
+from dbdyno.store.preparation import Ceiling, is_warm_state_checked, read_ceilings
 from dbdyno.store.verdict import Scaling
-from dbdyno.store.warmup_trial import is_warm_state_checked
 
 Find = Callable[..., Iterable[Finding]]
 AnyFind = TypeVar("AnyFind", bound=Find)

@@ -23,9 +23,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
-from dbdyno.change_text import is_ratio, times
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
+from dbdyno.result_text import is_ratio, times
 from dbdyno.rules.register import rule
 from dbdyno.say.wording import join_words
 from dbdyno.stats.family import ADVISORY_ALPHA
@@ -72,14 +72,13 @@ class Change:
 
 def _caveat_of_warm_state(finding: Finding) -> str:
     evidence = finding.evidence
-    # The second name is that of runs before the end of November 2026.
-    if evidence["what"] in ("warmup-trial", "rehearsal"):
+    if evidence["what"] == "warmup-trial":
         return compose(
             "{variant} had not settled after {length_s:g} s",
             variant=evidence["variant"],
             length_s=evidence["length_s"],
         )
-    if evidence["what"] in ("no-warmup-trial", "no-rehearsal"):
+    if evidence["what"] == "no-warmup-trial":
         return compose(
             "the warm-up trial of {variant} failed, so its warm state is not checked",
             variant=evidence["variant"],

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dbdyno.experiment.cpus import format_cpus, parse_cpus
+from dbdyno.experiment.base import format_cpus, parse_cpus
 from dbdyno.experiment.model import Experiment
 from dbdyno.problem import Problem
 

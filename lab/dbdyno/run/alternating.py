@@ -41,7 +41,7 @@ from dbdyno.servers.kinds.process import server_cpus
 from dbdyno.servers.server import Description, MachineProblem, Server, ServerProblem
 from dbdyno.servers.usage import TICKS_PER_S
 from dbdyno.store import Run
-from dbdyno.store.warmup_trial import derived_warmup_s
+from dbdyno.store.preparation import derived_warmup_s
 
 # Maximum share of the time in which the work of the servers is read.
 METER_SHARE = 0.01

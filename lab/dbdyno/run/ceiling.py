@@ -13,8 +13,7 @@ from dbdyno.experiment.model import Experiment, OltpWorkload, SqlWorkload, Workl
 from dbdyno.run.engine import Engine
 from dbdyno.run.plan import US, trial_plan
 from dbdyno.store import Run, StoreProblem
-from dbdyno.store.ceiling import Ceiling, read_ceilings, write_ceilings
-from dbdyno.store.workers import chosen_workers
+from dbdyno.store.preparation import Ceiling, chosen_workers, read_ceilings, write_ceilings
 
 WARMUP_S, MEASURE_S_MAX = 0.1, 1.0
 

@@ -36,12 +36,12 @@ from dbdyno.run.repeating import Failures, may_repeat, plan_repeat, plan_repeats
 from dbdyno.run.starting import GroupServers, count_slots, open_servers, verify_settings
 from dbdyno.run.stopping import Limits, Stopping
 from dbdyno.run.times import Estimate, StepTimes
-from dbdyno.servers.changes import has_left_changes
+from dbdyno.servers.kinds.remote_changes import has_left_changes
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.document import Why
 from dbdyno.store.endings import Ending, add_ending, record_resumption
-from dbdyno.store.warmup_trial import derived_warmup_s
+from dbdyno.store.preparation import derived_warmup_s
 
 
 def compare(

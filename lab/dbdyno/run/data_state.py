@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from dbdyno.checks.p02_data import shapes
+from dbdyno.checks.tables import shapes
 from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload, Variant, Workload
 from dbdyno.experiment.server import Location, may_be_one_database
 from dbdyno.problem import ExitCode, Problem
@@ -43,7 +43,7 @@ from dbdyno.servers import open_server
 from dbdyno.servers.kinds.local import WORKING_BYTES
 from dbdyno.servers.server import Server
 from dbdyno.servers.snapshots.cache import Snapshots
-from dbdyno.servers.snapshots.snapshot import Snapshot
+from dbdyno.servers.snapshots.directories import Snapshot
 from dbdyno.servers.workspace import Workspace
 
 # Bytes of the data directory of a small server without tables.

@@ -20,7 +20,7 @@ import psutil
 
 from dbdyno.binary import EngineProblem
 from dbdyno.problem import ExitCode, Problem
-from dbdyno.servers.admin.silence import LOGIN_EVERY_S
+from dbdyno.servers.admin.connection import LOGIN_EVERY_S
 from dbdyno.waiting import AGAIN_S, FIRST_S, report_wait, waiting_for
 
 Command = Literal["prepare", "prewarm", "run", "cleanup"]

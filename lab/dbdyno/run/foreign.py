@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dbdyno.experiment.cpus import format_cpus
+from dbdyno.experiment.base import format_cpus
 from dbdyno.server_record import ForeignProcess, ForeignRecord
 from dbdyno.servers.usage import TICKS_PER_S
 

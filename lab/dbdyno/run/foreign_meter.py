@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
-from dbdyno.checks.topology import is_local
+from dbdyno.checks.host import is_local
 from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.run.foreign import Process, Reading, Scope, foreign_load, parse_cpus, parse_process
 from dbdyno.server_record import ForeignRecord

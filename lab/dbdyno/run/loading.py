@@ -15,9 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dbdyno.checks.p02_data import shapes
-from dbdyno.checks.samples import open_load_connection
-from dbdyno.experiment.created import changes_place, tables_without_key
+from dbdyno.checks.tables import shapes
 from dbdyno.experiment.model import (
     Experiment,
     OltpWorkload,
@@ -26,6 +24,7 @@ from dbdyno.experiment.model import (
     Variant,
     Workload,
 )
+from dbdyno.experiment.sql_text import changes_place, tables_without_key
 from dbdyno.experiment.sql_workload import DIALECTS
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
@@ -37,6 +36,7 @@ from dbdyno.run.progress import Listener
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.answers import shorten_statement
 from dbdyno.servers.admin.connection import answers_within, require_answers
+from dbdyno.servers.load_connection import open_load_connection
 from dbdyno.servers.server import Server, ServerProblem
 
 # MySQL's variable, and MariaDB's, which a session cannot set.

@@ -15,8 +15,7 @@ import os
 from collections.abc import Sequence
 
 from dbdyno.checks import Context
-from dbdyno.experiment.cpus import parse_cpus
-from dbdyno.experiment.limits import LIMITS
+from dbdyno.experiment.base import LIMITS, parse_cpus
 from dbdyno.experiment.model import Experiment, OltpWorkload, Workload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.experiment.slices import only_reads
@@ -29,15 +28,16 @@ from dbdyno.run.plan import US, trial_plan
 from dbdyno.run.session import TrialSession
 from dbdyno.run.starting import GroupServers
 from dbdyno.store import Run
-from dbdyno.store.warmup_trial import hook_writer, warmup_trial_writer
-from dbdyno.store.workers import (
-    FOLDER,
+from dbdyno.store.preparation import (
+    PILOT_FOLDER,
     Step,
     Usage,
     Workers,
     chosen_workers,
     discard_steps,
+    hook_writer,
     read_workers,
+    warmup_trial_writer,
     write_workers,
 )
 
@@ -162,7 +162,7 @@ def measure(coordinator: Coordinator, trial: Trial, context: Context, earlier: S
     Raises StoreProblem.
     """
     steps, hook_failures = run_pilot(coordinator.run, coordinator.engine, trial, context, earlier)
-    coordinator.keep(hook_findings(trial, hook_failures, FOLDER))
+    coordinator.keep(hook_findings(trial, hook_failures, PILOT_FOLDER))
     coordinator.step(f"{trial.variant}: {describe(steps)}")
     return steps
 
@@ -235,7 +235,7 @@ def run_pilot(
     largest = max_workers(context.experiment)
     following: int | None = _chosen(earlier, largest)
     steps: list[Step] = []
-    writer = hook_writer(run, len(earlier) + 1, trial.variant, FOLDER)
+    writer = hook_writer(run, len(earlier) + 1, trial.variant, PILOT_FOLDER)
     with TrialSession(context, trial, writer, measured_s=MEASURE_S) as session:
         session.prepare()
         session.connect()
@@ -275,7 +275,7 @@ def _run_step(
     # With the trial's seed the pilot would write the trial's values, which would then change no row.
     plan["seed"] ^= 1
     usage: Usage | None = None
-    with warmup_trial_writer(run, sum(numbers) + 1, trial.variant, FOLDER) as writer:
+    with warmup_trial_writer(run, sum(numbers) + 1, trial.variant, PILOT_FOLDER) as writer:
         session.load(engine, plan, writer.append_event, earlier_trials=numbers[1], has_hook=False)
         session.require_within_limits()
         end = session.result.end if session.result is not None else None

@@ -22,8 +22,8 @@ from dbdyno.run.data_state import DataState, Space, has_snapshot
 from dbdyno.run.engine import Engine
 from dbdyno.run.progress import Listener
 from dbdyno.run.starting import count_slots, require_servers
+from dbdyno.servers import describe_server
 from dbdyno.servers.server import Description
-from dbdyno.servers.software import describe_server
 from dbdyno.servers.workspace import Workspace
 
 
@@ -91,7 +91,7 @@ def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Lis
         for title, variant in itertools.product(titles, experiment.variants):
             workload = experiment.workload_for(variant, title)
             with_data = has_snapshot(loaded, variant)
-            codes = [check.code for check in checks.ALL if with_data or check.code not in checks.NEED_DATA]
+            codes = checks.codes_of(Moment.READY, needs_data=None if with_data else False)
             snapshot = data.snapshot(workload, variant)
             with contextlib.closing(snapshot) if snapshot else contextlib.nullcontext():
                 action = "restoring the data, starting" if variant.server.is_private else "connecting to"

@@ -22,12 +22,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import quantiles
 
-from dbdyno.checks.samples import open_load_connection
 from dbdyno.run.engine import Record
 from dbdyno.run.foreign_meter import ForeignMeter
 from dbdyno.server_record import CountersRecord, EdgesRecord, ForeignRecord, RoundTripsRecord, ServerRecord
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import answers_within
+from dbdyno.servers.load_connection import open_load_connection
 from dbdyno.servers.server import Description, Server, ServerProblem
 
 # Seconds between two readings of the counters of threads, which are lost when a thread ends, and the maximum

@@ -20,7 +20,6 @@ from typing import Any, Self
 
 from dbdyno.binary import EngineProblem
 from dbdyno.checks import Context
-from dbdyno.checks.samples import open_load_session
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import FreeForm
@@ -30,11 +29,12 @@ from dbdyno.run.engine import Engine, EngineResult, OpenLines, Record, require_w
 from dbdyno.run.failures import HookProblem
 from dbdyno.servers import user_commands
 from dbdyno.servers.admin.connection import answers_within
+from dbdyno.servers.load_connection import open_load_session
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.servers.user_commands import CommandResult, RunningCommand
 from dbdyno.store import StoreProblem
+from dbdyno.store.preparation import HookWriter
 from dbdyno.store.trial import TrialWriter
-from dbdyno.store.warmup_trial import HookWriter
 
 
 class TrialHooks:

@@ -38,8 +38,7 @@ def verify_settings(coordinator: Coordinator, workspace: Workspace) -> None:
     """
     experiment = coordinator.experiment
     require_servers(experiment, workspace)
-    # Checks that need no data.
-    codes = [check.code for check in checks.ALL if check.code not in checks.NEED_DATA]
+    codes = checks.codes_of(Moment.READY, needs_data=False)
     secrets = experiment.secrets()
     peers: dict[str, Description] = {}
     for variant in experiment.variants:

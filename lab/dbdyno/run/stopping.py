@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dbdyno.decide.stopping import Progress, decide
-from dbdyno.experiment.durations import format_duration
-from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.base import format_duration
+from dbdyno.experiment.model import BLOCKS_LIMIT, Experiment, Stop
 from dbdyno.experiment.schedule import Trial, planned_blocks, top_up
 from dbdyno.experiment.slices import load_s
-from dbdyno.experiment.stop import BLOCKS_LIMIT, Stop
 from dbdyno.problem import Problem
 from dbdyno.run import progress
 from dbdyno.run.times import Estimate

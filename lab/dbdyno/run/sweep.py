@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from dbdyno.checks import Context, Moment
-from dbdyno.checks.p02_data import shapes
+from dbdyno.checks import CHECKS, Context, Moment, codes_of
+from dbdyno.checks.tables import shapes
 from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
@@ -29,14 +29,14 @@ from dbdyno.run.progress import Listener
 from dbdyno.run.warmup import warmup_trials
 from dbdyno.servers.server import Server
 from dbdyno.store import Run
-from dbdyno.store.workers import Step
+from dbdyno.store.preparation import Step
 
-# A sweep does not compare variants, so the other checks of the design do not apply.
-_DESIGN_CODES = ("P07", "P08", "P11", "P20")
-_READY_CODES = ("P06", "P07", "P18", "P26", "P27")
-_DATA_CODES = ("P02",)
-_LOADED_CODES = (*_DATA_CODES, "P08", "P09")
-_AFTER_CODES = ("P02", "P03")
+# A sweep does not compare variants, so the other checks do not apply.
+_DESIGN_CODES = codes_of(Moment.DESIGN, in_sweep=True)
+_READY_CODES = codes_of(Moment.READY, in_sweep=True, needs_data=False)
+_DATA_CODES = [check.code for check in CHECKS if check.admits_tables]
+_LOADED_CODES = codes_of(Moment.READY, in_sweep=True, needs_data=True)
+_AFTER_CODES = codes_of(Moment.AFTER_GROUP, in_sweep=True)
 
 
 def sweep(

@@ -20,9 +20,8 @@ from dbdyno.run.session import TrialSession
 from dbdyno.server_record import ServerRecord
 from dbdyno.servers.server import Address, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial
+from dbdyno.store.preparation import chosen_workers, derived_warmup_s
 from dbdyno.store.trial import FailedBy, TrialWriter
-from dbdyno.store.warmup_trial import derived_warmup_s
-from dbdyno.store.workers import chosen_workers
 
 
 @dataclass(frozen=True)

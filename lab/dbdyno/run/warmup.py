@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from dbdyno.checks import Context, Moment
-from dbdyno.experiment.durations import format_duration
+from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.promise import SHARES, found_rates, rate_text
 from dbdyno.experiment.schedule import Trial
@@ -34,14 +34,14 @@ from dbdyno.run.starting import GroupServers
 from dbdyno.stats.steady import MEAN_S, settle
 from dbdyno.store import Run
 from dbdyno.store.endings import WARMUP
-from dbdyno.store.warmup_trial import (
+from dbdyno.store.preparation import (
     WarmupTrial,
     WarmupTrials,
+    chosen_workers,
     derived_warmup_s,
     warmup_trial_writer,
     write_warmup_trials,
 )
-from dbdyno.store.workers import chosen_workers
 
 SCHEMA = 1
 # A warm-up trial takes this many seconds, or this multiple of a measurement if that is longer.

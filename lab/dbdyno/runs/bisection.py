@@ -23,8 +23,8 @@ from dbdyno.stats.bisection import Outcome, Search, classify, direction, level_o
 from dbdyno.stats.paired import Effect, effect, mean_ratios
 from dbdyno.stats.repeated import Looks
 from dbdyno.store import Run
-from dbdyno.store.bisection import PairEffect, StepRecord
 from dbdyno.store.measured import MeasuredTrial
+from dbdyno.store.several_runs import PairEffect, StepRecord
 
 # Two versions: the first one against the second.
 Pair = tuple[str, str]

@@ -20,7 +20,7 @@ from dbdyno.experiment.model import JUDGING_KEYS, Experiment, Variant
 from dbdyno.experiment.quantities import as_text
 from dbdyno.finding import FreeForm
 from dbdyno.store import Run
-from dbdyno.store.differences import key_differences
+from dbdyno.store.run import key_differences
 from dbdyno.store.verdict import VerdictFile
 from dbdyno.text import compose, join
 
@@ -281,7 +281,7 @@ def _common(one: Sequence[Any], other: Sequence[Any], key: str) -> list[str]:
 
 
 def _loads(of: Experiment) -> str:
-    values = [next(iter(point.as_dict().values())) for point in of.load.points()]
+    values = [point.level for point in of.load.points()]
     unit = "transactions/s" if of.load.is_open else "connections"
     return f"{', '.join(f'{value:g}' for value in values)} {unit}"
 

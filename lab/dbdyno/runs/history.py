@@ -24,15 +24,16 @@ from dbdyno.experiment.differences import is_identical
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.problem import Problem
+from dbdyno.result_text import WITHOUT_EFFECT, decimals_for, signed
 from dbdyno.rules.design import has_unequal_load
 from dbdyno.runs.comparable import Side, differences, has_same_points
-from dbdyno.say.wording import decimals_for, signed
 from dbdyno.stats.change_points import ChangePoint, find_change_points
-from dbdyno.stats.difference import Estimate, mean_of_runs
+from dbdyno.stats.difference import mean_of_runs
+from dbdyno.stats.paired import Effect
 from dbdyno.stats.precision import factors, scatter
 from dbdyno.stats.signed_rank import cut_off
 from dbdyno.stats.verdict_rule import BLOCKS_MIN, RESULTS
-from dbdyno.store.history import (
+from dbdyno.store.several_runs import (
     ChangeState,
     Confirmation,
     ExcludedRun,
@@ -59,7 +60,7 @@ BLOCKS_MAX = 100
 # Without blocks from which it is known: the standard deviation of a block's log ratio.
 SCATTER = 0.05
 # Verdicts of runs without a value -> the reason.
-_WITHOUT_VALUE = {"not-comparable": compose("is not comparable"), "unfinished": compose("is unfinished")}
+_WITHOUT_VALUE = {verdict: WITHOUT_EFFECT[verdict] for verdict in ("not-comparable", "unfinished")}
 
 
 @dataclass(frozen=True)
@@ -143,12 +144,13 @@ def _is_about(answer: Answer, point: ChangePoint, points: Sequence[ChangePoint])
     return point == min(alike, key=distance) if point in alike else point in between
 
 
-def direction(effect: Estimate) -> int:
+def direction(effect: Effect) -> int:
     """The direction of an answer, from the effect of all runs of the confirmation."""
-    return (effect.low > 0.0) - (effect.high < 0.0)
+    low, high = effect.interval_percent or (-math.inf, math.inf)
+    return (low > 0.0) - (high < 0.0)
 
 
-def effect_of_runs(values: Sequence[float]) -> Estimate:
+def effect_of_runs(values: Sequence[float]) -> Effect:
     """The effect of a confirmation, from the log ratios of its runs."""
     return mean_of_runs(values, LEVEL)
 
@@ -320,15 +322,14 @@ def _answers(
                 incomplete[pair] = [night.number for night, _ in runs]
                 continue
             effect = effect_of_runs([value for _, value in runs])
-            percents = [math.expm1(value) * 100.0 for value in (effect.value, effect.low, effect.high)]
             answer = Confirmation(
                 run=runs[-1][0].number,
                 runs=[night.number for night, _ in runs],
                 path=runs[-1][0].side.place,
                 before=pair[0],
                 after=pair[1],
-                effect_percent=percents[0],
-                interval_percent=(percents[1], percents[2]),
+                effect_percent=effect.effect_percent,
+                interval_percent=effect.interval_percent,
                 confidence=1.0 - LEVEL,
             )
             answers.append((answer, direction(effect)))

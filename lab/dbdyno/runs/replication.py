@@ -19,15 +19,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from dbdyno.say.wording import effect_text, finite, interval, join_words, loads, signed, size_text
-from dbdyno.stats.difference import Estimate, difference
+from dbdyno.result_text import WITHOUT_EFFECT, signed
+from dbdyno.say.wording import effect_text, finite, interval, join_words, loads, size_text
+from dbdyno.stats.difference import difference, is_exact_ratio, log_ratio
 from dbdyno.stats.paired import Bound, Effect
 from dbdyno.stats.signed_rank import percent
 from dbdyno.stats.verdict_rule import DIRECTIONS
 from dbdyno.store import verdict
-from dbdyno.store.replication import (
+from dbdyno.store.measured import Point
+from dbdyno.store.several_runs import (
     RepeatedComparison,
     RepeatedEffect,
     RepeatedFactor,
@@ -46,12 +47,12 @@ TITLES: dict[Word, str] = {
     NOT_REPLICATED: compose("Does not replicate"),
     CANNOT_TELL: compose("Cannot tell"),
 }
-# Verdicts about the data.
-_WITHOUT_RESULT = {
-    "not-comparable": compose("is not comparable"),
-    "unfinished": compose("is unfinished"),
-    "too-few-blocks": compose("has too few blocks"),
-}
+
+
+# design.delta_percent of the two runs; None without.
+Zones = tuple[float | None, float | None]
+# An effect with the zone of equivalence on which its verdict depends.
+EffectInZone = verdict.Point | verdict.CombinedEffect
 
 
 @dataclass(frozen=True)
@@ -64,21 +65,20 @@ class Names:
 
 
 def compare_effects(
-    first: verdict.JudgedEffect, second: verdict.JudgedEffect, names: Names
+    first: verdict.Effect, second: verdict.Effect, names: Names, zones: Zones = (None, None)
 ) -> RepeatedEffect:
     """One effect with the same effect of another run."""
-    both = _Pair(_plain(first), _plain(second), _delta(first), _delta(second), names)
+    both = _Pair(_plain(first), _plain(second), zones, names)
     word, reason = both.answer()
     found, half = both.difference, both.half
+    ends = found.interval_percent if found else None
     return RepeatedEffect(
         word=word,
         reason=reason,
         first=_stored(first),
         second=_stored(second),
-        difference_percent=None if found is None else finite(percent(found.value)),
-        difference_interval_percent=None
-        if found is None or not both.has_intervals
-        else (percent(found.low) if math.isfinite(found.low) else None, finite(percent(found.high))),
+        difference_percent=finite(found.effect_percent) if found else None,
+        difference_interval_percent=ends and (ends[0] if ends[0] > -100.0 else None, finite(ends[1])),
         confidence=min(first.confidence, second.confidence),
         half_percent=None if half is None else (percent(-half), percent(half)),
     )
@@ -119,7 +119,7 @@ def compare_factors(
             compose("{factor} {level} against {against}", factor=factor, level=level, against=against)
             for factor, level, against in pairs
         )
-        repeated = compare_effects(_judged(one, first), _judged(other, second), names)
+        repeated = compare_effects(one, other, names, (_zone(first), _zone(second)))
         repeated_all.append(
             RepeatedFactor(
                 **dict(repeated),
@@ -133,6 +133,10 @@ def compare_factors(
     return repeated_all
 
 
+def _compare_in_zones(first: EffectInZone, second: EffectInZone, names: Names) -> RepeatedEffect:
+    return compare_effects(first, second, names, (first.delta_percent, second.delta_percent))
+
+
 def _comparison(
     entry: verdict.Comparison,
     first: verdict.Comparison | verdict.MetricComparison,
@@ -142,12 +146,13 @@ def _comparison(
     *,
     same_points: bool,
 ) -> RepeatedComparison:
-    by_load = {_load(point): point for point in second.points}
+    by_load = {Point.of(point.at): point for point in second.points}
+    both = [(one, by_load[load]) for one in first.points if (load := Point.of(one.at)) in by_load]
     points = [
-        RepeatedPoint(**dict(compare_effects(point, by_load[_load(point)], names)), at=point.at)
-        for point in first.points
+        RepeatedPoint(**dict(_compare_in_zones(one, other, names)), at=one.at)
+        for one, other in both
         # The rates of a promise have no verdicts of their own.
-        if _load(point) in by_load and (point.verdict or by_load[_load(point)].verdict)
+        if one.verdict or other.verdict
     ]
     # Comparisons of a factorial run have no verdict.
     is_compared = same_points and (first.curve.verdict or second.curve.verdict)
@@ -172,8 +177,8 @@ def _curve(
     names: Names,
 ) -> RepeatedEffect:
     """The effect over all loads. One that depends on the load is in the second run if its directions are."""
-    repeated = compare_effects(first, second, names)
-    if first.verdict != "mixed" or second.verdict in _WITHOUT_RESULT:
+    repeated = _compare_in_zones(first, second, names)
+    if first.verdict != "mixed" or second.verdict in WITHOUT_EFFECT:
         return repeated
     sure = [point for point in points if point.first.verdict in DIRECTIONS]
     words = {point.word for point in sure}
@@ -196,25 +201,21 @@ class _Pair:
         self,
         first: tuple[Effect, str],
         second: tuple[Effect, str],
-        delta: float,
-        other_delta: float,
+        zones: Zones,
         names: Names,
     ) -> None:
         (self.first, self.word), (self.second, self.other_word) = first, second
-        self.delta, self.other_delta, self.names = delta, other_delta, names
-        estimates = _estimate(self.first), _estimate(self.second)
-        self.half = None if estimates[0] is None else abs(estimates[0].value) / 2.0
+        self.delta, self.other_delta = (zone or 0.0 for zone in zones)
+        self.names = names
+        self.half = abs(log_ratio(self.first.effect_percent)) / 2.0 if is_exact_ratio(self.first) else None
         self.sign = math.copysign(1.0, self.first.effect_percent)
-        self.difference = (
-            None if estimates[0] is None or estimates[1] is None else difference(estimates[0], estimates[1])
-        )
-        self.has_intervals = None not in (self.first.interval_percent, self.second.interval_percent)
+        self.difference = difference(self.first, self.second)
 
     def answer(self) -> tuple[Word, str]:
         """Word and reason."""
         for word, name in ((self.word, self.names.first), (self.other_word, self.names.second)):
-            if word in _WITHOUT_RESULT:
-                return CANNOT_TELL, join(" ", (name, _WITHOUT_RESULT[word]))
+            if word in WITHOUT_EFFECT:
+                return CANNOT_TELL, join(" ", (name, WITHOUT_EFFECT[word]))
         if self.word == "equivalent":
             return self._of_equivalence()
         if self.word not in DIRECTIONS:
@@ -238,7 +239,7 @@ class _Pair:
             return CANNOT_TELL, compose("of one of the effects only a bound is known")
         return self._by_difference(self.difference, self.half)
 
-    def _by_difference(self, found: Estimate, half: float) -> tuple[Word, str]:
+    def _by_difference(self, found: Effect, half: float) -> tuple[Word, str]:
         shown = compose("the difference, {shown},", shown=self._shown(found))
         limits = compose(
             "half of {effect} ({interval} %)",
@@ -246,7 +247,7 @@ class _Pair:
             interval=interval((percent(-half), percent(half))),
         )
         # Positive: towards a stronger effect.
-        weakest, strongest = sorted((self.sign * found.low, self.sign * found.high))
+        weakest, strongest = sorted(self.sign * log_ratio(end) for end in _ends(found))
         if -half <= weakest and strongest <= half:
             if self._has_same_direction():
                 return REPLICATES, compose("{shown} is within {limits}", shown=shown, limits=limits)
@@ -290,14 +291,12 @@ class _Pair:
             "the effect in {second} may be within {zone} or not", second=self.names.second, zone=zone
         )
 
-    def _shown(self, found: Estimate) -> str:
-        level = 100.0 * (1.0 - max(self.first.alpha, self.second.alpha))
-        ends = interval((percent(found.low), percent(found.high)))
+    def _shown(self, found: Effect) -> str:
         return compose(
             "{percent} % ({level:g} % interval {ends})",
-            percent=signed(percent(found.value)),
-            level=round(level, 1),
-            ends=ends,
+            percent=signed(found.effect_percent),
+            level=round(100.0 * (1.0 - found.alpha), 1),
+            ends=interval(_ends(found)),
         )
 
 
@@ -340,41 +339,22 @@ def _plain(entry: verdict.Effect) -> tuple[Effect, str]:
     return plain, entry.verdict or "undecided"
 
 
-def _estimate(effect: Effect) -> Estimate | None:
-    """The effect on the log scale; None if its value is not known."""
-    if effect.bound != Bound.EXACT or not -100.0 < effect.effect_percent < math.inf:
-        return None
-    low, high = effect.interval_percent or (-100.0, math.inf)
-    # Rounding of logarithms and exponentials must not place the estimate outside.
-    return Estimate.of_percent(
-        effect.effect_percent, min(low, effect.effect_percent), max(high, effect.effect_percent)
-    )
+def _ends(effect: Effect) -> tuple[float, float]:
+    """The interval; an unknown end without one."""
+    return effect.interval_percent or (-100.0, math.inf)
 
 
-def _delta(entry: verdict.JudgedEffect) -> float:
-    return entry.delta_percent or 0.0
-
-
-def _judged(entry: verdict.FactorEffect, of: verdict.VerdictFile) -> verdict.JudgedEffect:
-    """An effect of a factor, which has no noise floor; its zone of equivalence is that of the experiment."""
-    delta = next((one.curve.delta_percent for one in of.comparisons), None)
-    return verdict.JudgedEffect(**_common_fields(entry), noise_floor_percent=None, delta_percent=delta)
+def _zone(of: verdict.VerdictFile) -> float | None:
+    """The zone of equivalence of an experiment with factors, whose effects have none of their own."""
+    return next((one.curve.delta_percent for one in of.comparisons), None)
 
 
 def _stored(entry: verdict.Effect) -> verdict.Effect:
-    return verdict.Effect(**_common_fields(entry))
-
-
-def _common_fields(entry: verdict.Effect) -> dict[str, Any]:
-    return {name: getattr(entry, name) for name in verdict.Effect.model_fields}
+    return verdict.Effect(**{name: getattr(entry, name) for name in verdict.Effect.model_fields})
 
 
 def _metrics(entry: verdict.Comparison) -> Sequence[verdict.Comparison | verdict.MetricComparison]:
     return [entry, *(entry.metrics or ())]
-
-
-def _load(point: verdict.Point) -> tuple[tuple[str, float], ...]:
-    return tuple(point.at.items())
 
 
 def _factor_key(one: verdict.FactorEffect) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from statistics import median
 from typing import Any, Literal
 
@@ -20,11 +19,10 @@ from dbdyno.experiment.metrics import HIGHER_IS_BETTER
 from dbdyno.experiment.model import Experiment
 from dbdyno.runs.comparable import common_points
 from dbdyno.say.wording import effect_text, finite, loads, relation
-from dbdyno.stats.difference import Estimate, difference
+from dbdyno.stats.difference import difference
 from dbdyno.stats.paired import ALPHA, Effect, Ratios
-from dbdyno.stats.signed_rank import percent
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
-from dbdyno.store.replication import UnpairedComparison, UnpairedEffect
+from dbdyno.store.several_runs import UnpairedComparison, UnpairedEffect
 from dbdyno.text import compose, compose_count, join
 
 WEAKER = compose(
@@ -102,22 +100,7 @@ def _effect(
 
 def _change(first: Effect | None, second: Effect | None) -> Effect | None:
     """The change from the first to the second; None if one of them is unknown, or known only as a bound."""
-    values = [one.effect_percent if one and one.bound == "exact" else math.inf for one in (first, second)]
-    if first is None or second is None or not all(-100.0 < value < math.inf for value in values):
-        return None
-    ends = [one.interval_percent or (-100.0, math.inf) for one in (first, second)]
-    estimates = [
-        Estimate.of_percent(value, min(low, value), max(high, value))
-        for value, (low, high) in zip(values, ends, strict=True)
-    ]
-    change = difference(*estimates)
-    has_interval = None not in (first.interval_percent, second.interval_percent)
-    return replace(
-        first,
-        effect_percent=percent(change.value),
-        interval_percent=(percent(change.low), percent(change.high)) if has_interval else None,
-        blocks=min(first.blocks, second.blocks),
-    )
+    return difference(first, second) if first and second else None
 
 
 def _verdict(

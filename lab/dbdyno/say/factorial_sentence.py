@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from dbdyno.change_text import is_ratio
 from dbdyno.decide.comparison import Scale
 from dbdyno.decide.contrasts import AssessedContrast, contrast_ratios
 from dbdyno.decide.decision import scale
@@ -12,6 +11,7 @@ from dbdyno.decide.effects import Judged
 from dbdyno.experiment.family import Contrast
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
+from dbdyno.result_text import is_ratio
 from dbdyno.say.wording import (
     SIZE_UNSURE,
     blocks_clause,
@@ -31,7 +31,32 @@ from dbdyno.say.wording import (
 )
 from dbdyno.stats.paired import Bound, Effect, effect, mean_ratios
 from dbdyno.stats.verdict_rule import DIRECTIONS, Verdict
-from dbdyno.text import Text, compose, join
+from dbdyno.text import Text, compose, compose_form, join, mark
+
+# The forms of a sentence -> their patterns: the verdict, and the number of factors. Whatever the direction of
+# an interaction is, the sentence has one form.
+PATTERNS: Mapping[tuple[Verdict, int], str] = {
+    (Verdict.EQUIVALENT, 1): mark(
+        "{factor} {level} and {base} are equivalent: {each}any difference is within "
+        "±{delta_percent:g} % (declared); {shown}, {mean}, {where}"
+    ),
+    (Verdict.MIXED, 1): mark(
+        "It depends on the load: {contrast_text}, {metric_text} {listed}, {mean}, {where}"
+    ),
+    (Verdict.UNDECIDED, 1): mark("Undecided: {contrast_text}, {shown}, {mean}, {where}"),
+    (Verdict.FASTER, 2): mark("The effect of {factor} depends on {other}: {changes}, {where}"),
+    (Verdict.SLOWER, 2): mark("The effect of {factor} depends on {other}: {changes}, {where}"),
+    (Verdict.EQUIVALENT, 2): mark(
+        "The effect of {factor} does not depend on {other} by more than ±{delta_percent:g} % "
+        "(declared): {changes}, {where}"
+    ),
+    (Verdict.MIXED, 2): mark(
+        "Whether the effect of {factor} depends on {other} differs between the loads, {where}"
+    ),
+    (Verdict.UNDECIDED, 2): mark(
+        "Undecided whether the effect of {factor} depends on {other}: {changes}, {where}"
+    ),
+}
 
 
 def sentence(
@@ -140,51 +165,39 @@ def _main_effect(
     shown = effect_text(
         metric_scale.metric, overall, metric_scale.delta_percent, average=len(judged.load_effects) > 1
     )
-    match verdict:
-        case Verdict.FASTER | Verdict.SLOWER:
-            faster = verdict == Verdict.FASTER
-            return compose(
-                "{relation}: {effect}, {where}",
-                relation=relation(metric_scale.metric, f"{factor} {level}", base, faster=faster),
-                effect=shown,
-                where=join(", ", (mean, where)),
-            )
-        case Verdict.EQUIVALENT:
-            each = compose("at each load ") if len(judged.load_effects) > 1 else ""
-            return compose(
-                "{factor} {level} and {base} are equivalent: {each}any difference is within "
-                "±{delta_percent:g} % (declared); {shown}, {mean}, {where}",
-                factor=factor,
-                level=level,
-                base=base,
-                each=each,
-                delta_percent=metric_scale.delta_percent,
-                shown=shown,
-                mean=mean,
-                where=where,
-            )
-        case Verdict.MIXED:
-            parts = [
-                join(" ", (loads([point.as_dict()]), change(effect_at)))
-                for point, effect_at in zip(experiment.load.points(), judged.load_effects, strict=True)
-                if effect_at is not None and effect_at.is_significant
-            ]
-            return compose(
-                "It depends on the load: {contrast_text}, {metric_text} {listed}, {mean}, {where}",
-                contrast_text=contrast_title(one.contrast),
-                metric_text=metric_text(metric_scale.metric),
-                listed=join(", ", parts),
-                mean=mean,
-                where=where,
-            )
-        case _:
-            return compose(
-                "Undecided: {contrast_text}, {shown}, {mean}, {where}",
-                contrast_text=contrast_title(one.contrast),
-                shown=shown,
-                mean=mean,
-                where=where,
-            )
+    if verdict in DIRECTIONS:
+        return compose(
+            "{relation}: {effect}, {where}",
+            relation=relation(
+                metric_scale.metric, f"{factor} {level}", base, faster=verdict == Verdict.FASTER
+            ),
+            effect=shown,
+            where=join(", ", (mean, where)),
+        )
+    values = {
+        "factor": factor,
+        "level": level,
+        "base": base,
+        "contrast_text": contrast_title(one.contrast),
+        "metric_text": metric_text(metric_scale.metric),
+        "listed": _significant_loads(judged, experiment) if verdict == Verdict.MIXED else "",
+        "each": compose("at each load ") if len(judged.load_effects) > 1 else "",
+        "delta_percent": metric_scale.delta_percent,
+        "shown": shown,
+        "mean": mean,
+        "where": where,
+    }
+    return compose_form(PATTERNS[verdict, 1], values)
+
+
+def _significant_loads(judged: Judged, experiment: Experiment) -> Text:
+    """The loads at which the effect is significant: at 10 connections +20.0 %, at 40 connections -20.0 %."""
+    parts = [
+        join(" ", (loads([point.as_dict()]), change(effect_at)))
+        for point, effect_at in zip(experiment.load.points(), judged.load_effects, strict=True)
+        if effect_at is not None and effect_at.is_significant
+    ]
+    return join(", ", parts)
 
 
 def _interaction(
@@ -205,40 +218,14 @@ def _interaction(
         other_base=other_base,
         other_level=other_level,
     )
-    match verdict:
-        case Verdict.FASTER | Verdict.SLOWER:
-            return compose(
-                "The effect of {factor} depends on {other}: {changes}, {where}",
-                factor=factor,
-                other=other,
-                changes=changes,
-                where=where,
-            )
-        case Verdict.EQUIVALENT:
-            return compose(
-                "The effect of {factor} does not depend on {other} by more than ±{delta_percent:g} % "
-                "(declared): {changes}, {where}",
-                factor=factor,
-                other=other,
-                delta_percent=metric_scale.delta_percent,
-                changes=changes,
-                where=where,
-            )
-        case Verdict.MIXED:
-            return compose(
-                "Whether the effect of {factor} depends on {other} differs between the loads, {where}",
-                factor=factor,
-                other=other,
-                where=where,
-            )
-        case _:
-            return compose(
-                "Undecided whether the effect of {factor} depends on {other}: {changes}, {where}",
-                factor=factor,
-                other=other,
-                changes=changes,
-                where=where,
-            )
+    values = {
+        "factor": factor,
+        "other": other,
+        "delta_percent": metric_scale.delta_percent,
+        "changes": changes,
+        "where": where,
+    }
+    return compose_form(PATTERNS[verdict, 2], values)
 
 
 def _changes(overall: Effect) -> str:

@@ -8,15 +8,15 @@ user writes are these changes and the quoted reason of an override.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dbdyno.change_text import is_ratio
 from dbdyno.decide.comparison import Comparison
 from dbdyno.decide.outlook import deviation, outlook_text
 from dbdyno.decide.second_lines import Line, but_clause
-from dbdyno.experiment.metrics import CPU, THROUGHPUT, metric_text
+from dbdyno.experiment.metrics import CPU, metric_text
 from dbdyno.finding import Finding
+from dbdyno.result_text import decimals_for, is_ratio
 from dbdyno.say.caveats import with_caveats
 from dbdyno.say.wording import (
     SIZE_UNSURE,
@@ -24,7 +24,6 @@ from dbdyno.say.wording import (
     blocks_of,
     change,
     confidence,
-    decimals_for,
     each_load,
     effect_text,
     excluded,
@@ -32,14 +31,72 @@ from dbdyno.say.wording import (
     is_unknown,
     join_words,
     loads,
+    metric_wording,
     relation,
 )
 from dbdyno.stats.paired import Bound, Effect
 from dbdyno.stats.verdict_rule import Verdict
-from dbdyno.text import Text, compose, compose_count, join, join_some
+from dbdyno.text import Text, compose, compose_count, join, join_some, mark
 
 # Maximum number of changes in a sentence.
 CHANGES_MAX = 2
+# The forms of a sentence -> their patterns: a verdict, and what distinguishes its sentences.
+PATTERNS: Mapping[tuple[Verdict, str], str] = {
+    (Verdict.NOT_COMPARABLE, "a finding"): mark(
+        "{variant} and {baseline} are not comparable: {text} ({code})"
+    ),
+    (Verdict.NOT_COMPARABLE, "no metric"): mark(
+        "{metric} unknown, so {variant} and {baseline} cannot be compared by it: {why}"
+    ),
+    (Verdict.NOT_COMPARABLE, "no block"): mark(
+        "No block holds {variant} and {baseline} at every load, so they cannot be compared (R04)"
+    ),
+    (Verdict.NOT_COMPARABLE, "no common block"): mark(
+        "{variant} and {baseline} have no result {loads} in the same block, so {variant} and {baseline} "
+        "cannot be compared over the whole range (R04)"
+    ),
+    (Verdict.UNFINISHED, ""): mark(
+        "Not finished ({done} of {planned} blocks): {variant} against {baseline}{so_far}, {where}"
+    ),
+    (Verdict.TOO_FEW_BLOCKS, ""): mark(
+        "Too few blocks for a verdict ({blocks}; {needed} are needed): "
+        "{variant} against {baseline}, {estimate}, {where}"
+    ),
+    (Verdict.EQUIVALENT, "a direction"): mark(
+        "{relation} by less than {delta:g} % (declared): {effect}, {where}; {blocks}"
+    ),
+    (Verdict.EQUIVALENT, "capacity"): mark(
+        "{baseline} and {variant} are equivalent: any difference in {metric} is within "
+        "±{delta:g} % (declared); {effect}, {where}; {blocks}"
+    ),
+    (Verdict.EQUIVALENT, ""): mark(
+        "{baseline} and {variant} are equivalent: {loads} any difference in {metric} is within "
+        "±{delta:g} % (declared); {effect}, {workload}; {blocks}"
+    ),
+    (Verdict.FASTER, "capacity"): mark(
+        "{variant} serves {percent} % ({confidence} {inside}) more transactions per second than "
+        "{baseline} while {promise}: {capacities}, {workload}"
+    ),
+    (Verdict.SLOWER, "capacity"): mark(
+        "{variant} serves {percent} % ({confidence} {inside}) fewer transactions per second than {baseline} "
+        "while {promise}: {capacities}, {workload}"
+    ),
+    (Verdict.UNDECIDED, ""): mark("Undecided: {text}"),
+    (Verdict.UNDECIDED, "capacity unknown"): mark("Undecided: {missed}, {where}; give {rates}"),
+    (Verdict.UNDECIDED, "unknown"): mark(
+        "Undecided: neither {variant} nor {baseline} kept up, so nothing is known of their {metric}, {where}"
+    ),
+    (Verdict.UNDECIDED, "unknown at some loads"): mark(
+        "Undecided over all loads: {loads} neither {variant} nor {baseline} kept up, so nothing is known of "
+        "their {metric} there; elsewhere: {known}, {workload}"
+    ),
+    (Verdict.UNDECIDED, "identical"): mark(
+        "{baseline} and {variant} are identical, and no difference is certain: {effect}"
+    ),
+    (Verdict.UNDECIDED, "identical, but different"): mark(
+        "{baseline} and {variant} are identical, but differ here: {effect}"
+    ),
+}
 
 
 def sentence(
@@ -66,7 +123,7 @@ def metric_sentence(comparison: Comparison) -> str:
         and is_plain
         and not (effect.is_significant or is_unknown(effect))
     ):
-        return compose("Undecided: {text}", text=_effect_between(comparison, effect))
+        return compose(PATTERNS[Verdict.UNDECIDED, ""], text=_effect_between(comparison, effect))
     return _text(comparison, None)
 
 
@@ -87,7 +144,7 @@ def _text(comparison: Comparison, block_s: float | None) -> str:
         case Verdict.UNFINISHED:
             done, planned = comparison.blocks
             return compose(
-                "Not finished ({done} of {planned} blocks): {variant} against {baseline}{so_far}, {where}",
+                PATTERNS[Verdict.UNFINISHED, ""],
                 done=done,
                 planned=planned,
                 variant=variant,
@@ -100,8 +157,7 @@ def _text(comparison: Comparison, block_s: float | None) -> str:
         case Verdict.TOO_FEW_BLOCKS:
             assert effect is not None
             text = compose(
-                "Too few blocks for a verdict ({blocks}; {needed} are needed): "
-                "{variant} against {baseline}, {estimate}, {where}",
+                PATTERNS[Verdict.TOO_FEW_BLOCKS, ""],
                 blocks=blocks_of(effect.blocks, comparison.blocks, comparison.blocks_at_most),
                 needed=comparison.judged.assessment.blocks_needed,
                 variant=variant,
@@ -153,7 +209,9 @@ def _direction(comparison: Comparison, effect: Effect, *, faster: bool) -> str:
                 [compose("surely {loads}", loads=_loads_text(comparison, same))] if same else []
             )
             if other:
-                parts.append(_opposite(metric, _loads_and_effects(comparison, other), faster=not faster))
+                words = metric_wording(metric)
+                but = words.but_worse if faster else words.but_better
+                parts.append(compose(but, loads=_loads_and_effects(comparison, other)))
             where = [*([join(", ", parts)] if parts else []), *where]
     text = compose(
         "{relation}: {effect}, {where}",
@@ -162,21 +220,6 @@ def _direction(comparison: Comparison, effect: Effect, *, faster: bool) -> str:
         where=join("; ", where),
     )
     return text if effect.is_significant else join("; ", (text, SIZE_UNSURE))
-
-
-def _opposite(metric: str, loads: str, *, faster: bool) -> Text:
-    """The loads whose direction is the opposite of the overall one, and their effects."""
-    if metric == THROUGHPUT:
-        return (
-            compose("but faster {loads}", loads=loads)
-            if faster
-            else compose("but slower {loads}", loads=loads)
-        )
-    if metric == CPU:
-        return (
-            compose("but less {loads}", loads=loads) if faster else compose("but more {loads}", loads=loads)
-        )
-    return compose("but lower {loads}", loads=loads) if faster else compose("but higher {loads}", loads=loads)
 
 
 def _capacity(comparison: Comparison, effect: Effect, *, faster: bool) -> Text:
@@ -206,32 +249,15 @@ def _capacity(comparison: Comparison, effect: Effect, *, faster: bool) -> Text:
         "capacities": capacities.text(),
         "workload": comparison.workload,
     }
-    if faster:
-        return compose(
-            "{variant} serves {percent} % ({confidence} {inside}) more transactions per second than "
-            "{baseline} while {promise}: {capacities}, {workload}",
-            **values,
-        )
-    return compose(
-        "{variant} serves {percent} % ({confidence} {inside}) fewer transactions per second than {baseline} "
-        "while {promise}: {capacities}, {workload}",
-        **values,
-    )
+    return compose(PATTERNS[Verdict.FASTER if faster else Verdict.SLOWER, "capacity"], **values)
 
 
 def _identical(comparison: Comparison, effect: Effect) -> Text:
     names = {"baseline": comparison.baseline, "variant": comparison.variant}
     shown = effect_text(comparison.scale.metric, effect, average=_has_several_loads(comparison))
     ends = effect.interval_percent
-    if ends and not ends[0] <= 0.0 <= ends[1]:
-        return compose(
-            "{baseline} and {variant} are identical, but differ here: {effect}", effect=shown, **names
-        )
-    return compose(
-        "{baseline} and {variant} are identical, and no difference is certain: {effect}",
-        effect=shown,
-        **names,
-    )
+    form = "identical, but different" if ends and not ends[0] <= 0.0 <= ends[1] else "identical"
+    return compose(PATTERNS[Verdict.UNDECIDED, form], effect=shown, **names)
 
 
 def _loads_text(comparison: Comparison, indices: Sequence[int]) -> str:
@@ -262,12 +288,7 @@ def _mixed(comparison: Comparison) -> str:
         "other": second,
         "where": _where(comparison),
     }
-    if metric == THROUGHPUT:
-        text = compose("It depends on the load: {faster}, slower {other}; throughput, {where}", **parts)
-    elif metric == CPU:
-        text = compose("It depends on the load: {faster}, more {other}; {where}", **parts)
-    else:
-        text = compose("It depends on the load: {faster}, a higher one {other}; {where}", **parts)
+    text = compose(metric_wording(metric).mixed, **parts)
     return join("; ", (text, _blocks(comparison, judged.overall))) if judged.overall else text
 
 
@@ -283,21 +304,16 @@ def _equivalent(comparison: Comparison, effect: Effect) -> Text:
     if effect.is_significant and (floor is None or abs(effect.effect_percent) > floor):
         faster = (effect.effect_percent > 0) == comparison.scale.higher_is_faster
         return compose(
-            "{relation} by less than {delta:g} % (declared): {effect}, {where}; {blocks}",
+            PATTERNS[Verdict.EQUIVALENT, "a direction"],
             relation=relation(metric, comparison.variant, comparison.baseline, faster=faster),
             **parts,
         )
     parts |= {"metric": metric_text(metric), **names}
     if comparison.capacities is not None:
-        return compose(
-            "{baseline} and {variant} are equivalent: any difference in {metric} is within "
-            "±{delta:g} % (declared); {effect}, {where}; {blocks}",
-            **parts,
-        )
+        return compose(PATTERNS[Verdict.EQUIVALENT, "capacity"], **parts)
     at = [pair.at for pair in comparison.pairs]
     return compose(
-        "{baseline} and {variant} are equivalent: {loads} any difference in {metric} is within "
-        "±{delta:g} % (declared); {effect}, {workload}; {blocks}",
+        PATTERNS[Verdict.EQUIVALENT, ""],
         loads=each_load(at) if _has_several_loads(comparison) else loads(at),
         workload=comparison.workload,
         **parts,
@@ -310,7 +326,7 @@ def _undecided(comparison: Comparison, effect: Effect, block_s: float | None) ->
     text = _effect_between(comparison, effect)
     if is_unknown(effect) and capacities is not None:
         text = compose(
-            "Undecided: {missed}, {where}; give {rates}",
+            PATTERNS[Verdict.UNDECIDED, "capacity unknown"],
             missed=capacities.missed_text(),
             where=_where(comparison),
             rates=capacities.rates_to_give(),
@@ -318,7 +334,7 @@ def _undecided(comparison: Comparison, effect: Effect, block_s: float | None) ->
     elif is_unknown(effect):
         text = _neither_kept_up(comparison)
     else:
-        text = compose("Undecided: {text}", text=text)
+        text = compose(PATTERNS[Verdict.UNDECIDED, ""], text=text)
     extra: list[str] = []
     if judged.significant_loads:
         for index in judged.significant_loads:
@@ -356,15 +372,9 @@ def _neither_kept_up(comparison: Comparison) -> Text:
         "metric": metric_text(comparison.scale.metric),
     }
     if not known or not unknown:
-        return compose(
-            "Undecided: neither {variant} nor {baseline} kept up, so nothing is known of their {metric}, "
-            "{where}",
-            where=_where(comparison),
-            **parts,
-        )
+        return compose(PATTERNS[Verdict.UNDECIDED, "unknown"], where=_where(comparison), **parts)
     return compose(
-        "Undecided over all loads: {loads} neither {variant} nor {baseline} kept up, so nothing is known of "
-        "their {metric} there; elsewhere: {known}, {workload}",
+        PATTERNS[Verdict.UNDECIDED, "unknown at some loads"],
         loads=_loads_text(comparison, unknown),
         known=_loads_and_effects(comparison, known),
         workload=comparison.workload,
@@ -404,7 +414,7 @@ def _not_comparable(comparison: Comparison) -> str:
         first = comparison.stops[0]
         more = sorted({stop.code for stop in comparison.stops[1:]} - {first.code})
         text = compose(
-            "{variant} and {baseline} are not comparable: {text} ({code})",
+            PATTERNS[Verdict.NOT_COMPARABLE, "a finding"],
             text=first.clause,
             code=first.code,
             **names,
@@ -422,24 +432,17 @@ def _not_comparable(comparison: Comparison) -> str:
         else:
             why = compose("the records of {names} do not contain it", names=join_words(without))
         return compose(
-            "{metric} unknown, so {variant} and {baseline} cannot be compared by it: {why}",
+            PATTERNS[Verdict.NOT_COMPARABLE, "no metric"],
             metric=metric,
             why=why,
             **names,
         )
     missing = [pair.at for pair in comparison.pairs if not pair.baseline]
     if not missing:
-        return compose(
-            "No block holds {variant} and {baseline} at every load, so they cannot be compared (R04)", **names
-        )
+        return compose(PATTERNS[Verdict.NOT_COMPARABLE, "no block"], **names)
     incomplete = [name for name in (variant, baseline) if name in comparison.incomplete_variants]
     if not incomplete:
-        return compose(
-            "{variant} and {baseline} have no result {loads} in the same block, so {variant} and {baseline} "
-            "cannot be compared over the whole range (R04)",
-            loads=loads(missing),
-            **names,
-        )
+        return compose(PATTERNS[Verdict.NOT_COMPARABLE, "no common block"], loads=loads(missing), **names)
     return compose_count(
         len(incomplete),
         "{incomplete} has no result {loads}, so {variant} and {baseline} cannot be compared over the whole "

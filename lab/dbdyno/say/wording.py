@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from dbdyno.change_text import is_ratio, ratio_decimals, times
 from dbdyno.experiment.metrics import CAPACITY, CPU, THROUGHPUT, metric_text
+from dbdyno.result_text import decimals_for, is_ratio, ratio_decimals, signed, times
 from dbdyno.stats.paired import Bound, Effect
-from dbdyno.text import Text, compose, compose_count, join
+from dbdyno.store.document import PointDict
+from dbdyno.store.measured import Point
+from dbdyno.text import Text, compose, compose_count, compose_form, join, mark
 
 # Text for an infinite ratio: most trials of the baseline failed and count as 0.
 INFINITE = compose("infinitely higher")
@@ -21,10 +24,48 @@ SIZE_UNSURE = compose(
 SIDE_SURE = compose(
     "this is sure by Holm's test, though not by the interval, which holds for all sentences together"
 )
+
+
+class MetricWording(NamedTuple):
+    """What sentences say of the values of a metric, as patterns. The better value may be the lower one."""
+
+    # The relation of the variant to the baseline.
+    better: str
+    worse: str
+    # Added where single loads have the opposite direction of the mean.
+    but_better: str
+    but_worse: str
+    # The verdict that depends on the load.
+    mixed: str
+
+
+_OF_LATENCIES = MetricWording(
+    mark("{variant} has a lower {metric} than {baseline}"),
+    mark("{variant} has a higher {metric} than {baseline}"),
+    mark("but lower {loads}"),
+    mark("but higher {loads}"),
+    mark("It depends on the load: {faster}, a higher one {other}; {where}"),
+)
+# Those of the other metrics; those of a capacity are never mixed, because it is one for all loads.
+_OF_METRICS = {
+    THROUGHPUT: MetricWording(
+        mark("{variant} is faster than {baseline}"),
+        mark("{variant} is slower than {baseline}"),
+        mark("but faster {loads}"),
+        mark("but slower {loads}"),
+        mark("It depends on the load: {faster}, slower {other}; throughput, {where}"),
+    ),
+    CPU: MetricWording(
+        mark("{variant} needs less {metric} than {baseline}"),
+        mark("{variant} needs more {metric} than {baseline}"),
+        mark("but less {loads}"),
+        mark("but more {loads}"),
+        mark("It depends on the load: {faster}, more {other}; {where}"),
+    ),
+    CAPACITY: _OF_LATENCIES._replace(better=_OF_LATENCIES.worse, worse=_OF_LATENCIES.better),
+}
 # Maximum number of loads that are listed one by one; more are given as a range.
 LISTED_LOADS = 6
-# Maximum number of decimals.
-DECIMALS_MAX = 2
 
 
 def finite(value: float | None) -> float | None:
@@ -100,31 +141,6 @@ def duration(seconds: float) -> str:
     if minutes < 120.0:
         return compose("{minutes:.0f} minutes", minutes=minutes)
     return compose("{hours:.2g} hours", hours=minutes / 60.0)
-
-
-def signed(value: float, decimals: int = 1) -> str:
-    """A change with its sign; 0 without a sign."""
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    text = f"{value:+.{decimals}f}"
-    return text[1:] if float(text) == 0.0 else text
-
-
-def decimals_for(values: Sequence[float], delta_percent: float | None = None) -> int:
-    """1, or 2 if rounding to one decimal moves a value across 0 or ±delta."""
-    limits = [0.0] if delta_percent is None else [0.0, delta_percent, -delta_percent]
-    crosses = any(
-        _side(round(value, 1), limit) != _side(value, limit)
-        for value in values
-        for limit in limits
-        if math.isfinite(value)
-    )
-    return DECIMALS_MAX if crosses else 1
-
-
-def _side(value: float, limit: float) -> int:
-    """-1, 0 or 1: below, at or above the limit."""
-    return (value > limit) - (value < limit)
 
 
 def times_interval(ends: tuple[float, float]) -> str:
@@ -264,19 +280,19 @@ def change(effect: Effect) -> str:
     return f"{signed(known, decimals_for((known,)))} %"
 
 
-def loads(points: Sequence[Mapping[str, float]]) -> Text:
+def loads(points: Sequence[PointDict]) -> Text:
     """Loads as text: at 10, 20 and 40 connections; at 8 loads from 1 to 128 connections."""
     return compose("at {loads}", loads=_listed_loads(points))
 
 
-def each_load(points: Sequence[Mapping[str, float]]) -> Text:
+def each_load(points: Sequence[PointDict]) -> Text:
     """Several loads, each by itself: at each of 10, 20 and 40 connections."""
     return compose("at each of {loads}", loads=_listed_loads(points))
 
 
-def _listed_loads(points: Sequence[Mapping[str, float]]) -> Text:
-    values = [next(iter(point.values())) for point in points]
-    is_rate = "connections" not in points[0]
+def _listed_loads(points: Sequence[PointDict]) -> Text:
+    values = [Point.of(point).value for point in points]
+    is_rate = Point.of(points[0]).unit == "rate"
     if len(values) > LISTED_LOADS:
         ends = {"number": len(values), "low": min(values), "high": max(values)}
         if is_rate:
@@ -290,27 +306,16 @@ def _listed_loads(points: Sequence[Mapping[str, float]]) -> Text:
     return compose("{listed} connections", listed=listed)
 
 
+def metric_wording(metric: str) -> MetricWording:
+    """What sentences say of the values of a metric."""
+    return _OF_METRICS.get(metric, _OF_LATENCIES)
+
+
 def relation(metric: str, variant: str, baseline: str, *, faster: bool) -> Text:
     """The relation of two variants: "b is faster than a", "b has a lower p95 latency than a"."""
-    names = {"variant": variant, "baseline": baseline}
-    if metric == THROUGHPUT:
-        return (
-            compose("{variant} is faster than {baseline}", **names)
-            if faster
-            else compose("{variant} is slower than {baseline}", **names)
-        )
-    if metric == CPU:
-        return (
-            compose("{variant} needs less {metric} than {baseline}", metric=metric_text(metric), **names)
-            if faster
-            else compose("{variant} needs more {metric} than {baseline}", metric=metric_text(metric), **names)
-        )
-    name = metric_text(metric)
-    return (
-        compose("{variant} has a lower {metric} than {baseline}", metric=name, **names)
-        if faster != (metric == CAPACITY)
-        else compose("{variant} has a higher {metric} than {baseline}", metric=name, **names)
-    )
+    words = metric_wording(metric)
+    values = {"metric": metric_text(metric), "variant": variant, "baseline": baseline}
+    return compose_form(words.better if faster else words.worse, values)
 
 
 def excluded(effect: Effect) -> list[str]:

@@ -41,6 +41,12 @@ class Target:
         """Every host and port."""
         return ((self.host, self.port), *self.others)
 
+    @property
+    def place(self) -> str:
+        """Where the server is, without account, database and options."""
+        hosts = ",".join(f"{host}:{port}" for host, port in self.hosts_and_ports())
+        return f"{self.protocol} {self.unix_socket or hosts}"
+
     def __str__(self) -> str:
         """The URL, which never contains a password."""
         options = {"socket": self.unix_socket} if self.unix_socket else {}

@@ -1,4 +1,5 @@
-"""Resource usage of a server since its start: all its processes and threads, including ended ones.
+"""The machine of a run or of a server that runs here, and the resource usage of the server since its start:
+all its processes and threads, including ended ones.
 
 All values are read from /proc (proc(5)), and are exact except for threads that end (see below). A server is
 the process that dbdyno started and all its descendants: PostgreSQL's backends, for example, or the processes
@@ -16,15 +17,25 @@ from __future__ import annotations
 
 import itertools
 import os
+import platform
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+
+import psutil
+
+from dbdyno import __version__
+from dbdyno.experiment.base import format_cpus
 
 PROC = Path("/proc")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 # Bytes per sector in diskstats, for every device.
 SECTOR_BYTES = 512
 NS = 1e9
@@ -208,3 +219,47 @@ def _thread(task: str) -> _Thread:
     with suppress(OSError, ValueError, IndexError), open(f"{task}/schedstat") as file:  # noqa: PTH123
         wait_ns = int(file.read().split()[1])
     return _Thread(counts["voluntary"], counts["involuntary"], wait_ns)
+
+
+def this_machine() -> dict[str, Any]:
+    """Name, system, kernel, processor and memory, for the record of a server that runs here."""
+    return {
+        "name": platform.node(),
+        "system": _system(),
+        "kernel": platform.release(),
+        "architecture": platform.machine(),
+        "cpu_model": _cpu_model(),
+        "cpus": os.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+    }
+
+
+def _system() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:
+        return platform.system()
+
+
+def _cpu_model() -> str:
+    """The processor's name."""
+    for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in ("model name", "Model", "cpu model"):
+            return value.strip()
+    return platform.processor() or "unknown"
+
+
+def environment(engine_version: str) -> dict[str, Any]:
+    """The content of environment.json: what is needed to repeat a run or question its result. No secret."""
+    return {
+        "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command_line": sys.argv,
+        "versions": {"dbdyno": __version__, "engine": engine_version, "python": platform.python_version()},
+        "host": {
+            **this_machine(),
+            "cpus_allowed": format_cpus(frozenset(os.sched_getaffinity(0))),
+            "cpu_governor": _GOVERNOR.read_text().strip() if _GOVERNOR.exists() else None,
+            "load_average": list(os.getloadavg()),
+        },
+    }

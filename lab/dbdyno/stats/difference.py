@@ -17,53 +17,68 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from scipy.special import stdtrit
 
-
-@dataclass(frozen=True)
-class Estimate:
-    """An estimate and its interval, on the scale of logarithms. An unknown end is infinite."""
-
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def of_percent(cls, value: float, low: float, high: float) -> Estimate:
-        """The same as changes in percent, of which -100 is an unknown low end."""
-        return cls(*(math.log1p(one / 100.0) if one > -100.0 else -math.inf for one in (value, low, high)))
+from dbdyno.stats.paired import Bound, Effect
+from dbdyno.stats.signed_rank import percent
 
 
-def mean_of_runs(values: Sequence[float], alpha: float) -> Estimate:
+def mean_of_runs(values: Sequence[float], alpha: float) -> Effect:
     """The mean of the effects of several runs of one comparison, with the interval of the t-test.
 
-    Its width comes from the differences of the runs, so it contains what is fixed for a run and differs
-    between runs, besides the noise of blocks. With one run the interval is unknown. Raises ValueError without
-    finite values.
+    `values` are log ratios, one per run. The width of the interval comes from the differences of the runs, so
+    it contains what is fixed for a run and differs between runs, besides the noise of blocks. With one run
+    the interval is unknown. Raises ValueError without finite values.
     """
     if not values or not all(map(math.isfinite, values)):
         raise ValueError("a mean of runs needs finite values")
-    centre, freedom = fmean(values), len(values) - 1
-    if freedom == 0:
-        return Estimate(centre, -math.inf, math.inf)
-    half = float(stdtrit(freedom, 1.0 - alpha / 2.0)) * stdev(values) / math.sqrt(len(values))
-    return Estimate(centre, centre - half, centre + half)
+    centre, freedom, half = fmean(values), len(values) - 1, math.inf
+    if freedom:
+        half = float(stdtrit(freedom, 1.0 - alpha / 2.0)) * stdev(values) / math.sqrt(len(values))
+    ends = percent(centre - half), percent(centre + half)
+    return Effect(percent(centre), ends, alpha, p_value=1.0, blocks=len(values))
 
 
-def difference(first: Estimate, second: Estimate) -> Estimate:
-    """How much higher the second is than the first; the lower of the two confidence levels holds.
+def difference(first: Effect, second: Effect) -> Effect | None:
+    """The change from the first effect to the second, as the ratio of their ratios; the lower of the two
+    confidence levels holds. The number of blocks is the smaller one.
 
-    Raises ValueError if an estimate is not finite, or not within its interval.
+    None if one of the effects is only a bound, or a ratio of zero or infinity. Without the interval of one of
+    them the difference has none.
     """
-    for one in (first, second):
-        if not (math.isfinite(one.value) and one.low <= one.value <= one.high):
-            raise ValueError("a difference needs finite estimates within their intervals")
-    value = second.value - first.value
-    return Estimate(
-        value,
-        value - math.hypot(second.value - second.low, first.high - first.value),
-        value + math.hypot(second.high - second.value, first.value - first.low),
+    if not (is_exact_ratio(first) and is_exact_ratio(second)):
+        return None
+    (one, one_low, one_high), (other, other_low, other_high) = _logs(first), _logs(second)
+    value = other - one
+    ends = (
+        percent(value - math.hypot(other - other_low, one_high - one)),
+        percent(value + math.hypot(other_high - other, one - one_low)),
     )
+    has_interval = None not in (first.interval_percent, second.interval_percent)
+    return Effect(
+        effect_percent=percent(value),
+        interval_percent=ends if has_interval else None,
+        alpha=max(first.alpha, second.alpha),
+        p_value=1.0,
+        blocks=min(first.blocks, second.blocks),
+    )
+
+
+def is_exact_ratio(effect: Effect) -> bool:
+    """Whether the estimate is exact, and neither zero nor infinite."""
+    return effect.bound == Bound.EXACT and -100.0 < effect.effect_percent < math.inf
+
+
+def log_ratio(effect_percent: float) -> float:
+    """A change in percent as a log ratio; -infinity for -100, an unknown low end."""
+    return math.log1p(effect_percent / 100.0) if effect_percent > -100.0 else -math.inf
+
+
+def _logs(effect: Effect) -> tuple[float, float, float]:
+    """The log ratio, and the ends of its interval; infinite without one."""
+    low, high = effect.interval_percent or (-100.0, math.inf)
+    value = effect.effect_percent
+    # Rounding of logarithms and exponentials must not place the estimate outside.
+    return log_ratio(value), log_ratio(min(low, value)), log_ratio(max(high, value))

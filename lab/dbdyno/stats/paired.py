@@ -50,6 +50,7 @@ class Effect:
     # Probability that the interval does not contain the true value; of simultaneous intervals, that any of
     # them does not.
     alpha: float
+    # 1 if nothing was tested.
     p_value: float
     blocks: int
     bound: Bound = Bound.EXACT

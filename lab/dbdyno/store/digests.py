@@ -55,7 +55,7 @@ _NOTED = _REQUIRED | {
 class _List:
     """The content of a list."""
 
-    # Whether every file that exists has been noted; not so in the first runs with digests.
+    # Whether it begins with the format. Then every file that exists has been noted.
     is_complete: bool = False
     is_damaged: bool = False
     # Name -> all noted digests of a file.
@@ -108,7 +108,7 @@ def changed(folder: Path, *, is_marked: bool = False, only: Collection[str] | No
     """
     while True:
         before = _size(folder)
-        # Without the marks of older runs, the lists of its trials show that the run had one.
+        # If experiment.json has lost the mark, the lists of the trials show that the run had one.
         has_list = is_marked or any((one / NAME).exists() for one in folders(folder / _TRIALS))
         lost = [NAME] if has_list and not os.path.lexists(folder / NAME) else []
         names = sorted({*lost, *_links(folder, deep=only is None), *_changed(folder, is_marked, only)})
@@ -131,19 +131,16 @@ def _changed(folder: Path, is_marked: bool, only: Collection[str] | None) -> Ite
             continue
         if listed.is_complete and _is_file(below / _LAST):
             yield name
-        elif not listed.is_complete and only is None:
-            # The first runs with digests did not note their trials.
-            yield from _changed_below(folder, f"{name}/{NAME}", None, is_quick=False, is_open=False)
 
 
 def _changed_below(
-    folder: Path, name: str, noted: tuple[int, str] | None, *, is_quick: bool, is_open: bool = True
+    folder: Path, name: str, noted: tuple[int, str] | None, *, is_quick: bool
 ) -> Iterator[str]:
     """`changed` of a folder with its own list, `name`, of which `noted` was noted last: size and digest, or
-    None if the folder may change. With `is_open`, files may then be missing too.
+    None if the folder may change; files may then be missing too.
     """
     below, relative = (folder / name).parent, Path(name).parent
-    is_open = is_open and noted is None
+    is_open = noted is None
     if below.is_symlink() or not below.is_dir():
         if noted is not None:
             yield str(relative)
@@ -191,8 +188,9 @@ def _read(path: Path) -> _List:
     for number, line in enumerate(lines):
         try:
             entry = json.loads(line)
-            if number == 0 and entry.get(KEY) == FORMAT:
-                listed.is_complete = True
+            if number == 0:
+                listed.is_complete = entry.get(KEY) == FORMAT
+                listed.is_damaged = not listed.is_complete
                 continue
             name, digest = str(entry["file"]), entry["sha256"]
             if Path(name).name == name:

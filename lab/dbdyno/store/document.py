@@ -1,17 +1,24 @@
-"""Base classes and types of verdict.json, measured.json and explained.json, and their JSON Schemas."""
+"""Base classes and types of verdict.json, measured.json and explained.json, their JSON Schemas, and the
+translations of their texts.
+
+The files have the texts in English, and texts.json has the patterns and values of the texts, for reports in
+other languages. A run of version 0.2.0 has no texts.json; what it says is shown in English.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dbdyno.experiment.metrics import KEY_PATTERN
-from dbdyno.store.files import StoreProblem, read_json, write_json
+from dbdyno.store.files import RESTORE, StoreProblem, read_json, write_json
+from dbdyno.text import Text, as_json, from_json, recall
 
+TEXTS = "texts.json"
 # A point as files store it: {"connections": n} or {"rate": r}.
 PointDict = Annotated[
     Mapping[str, int | float],
@@ -84,3 +91,36 @@ class Document(DocumentPart):
         """The JSON Schema, as committed in schema/."""
         schema: dict[str, Any] = cls.model_json_schema(mode="serialization")
         return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_texts(folder: Path) -> None:
+    """Make the texts of a run known to `dbdyno.text.recall`. Raises StoreProblem."""
+    path = folder / TEXTS
+    if not path.exists():
+        return
+    value = read_json(path)
+    try:
+        for entry in value["texts"]:
+            from_json(entry)
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
+        raise StoreProblem(f"{path} is damaged: {error}", RESTORE) from error
+
+
+def write_texts(folder: Path, *values: Any) -> None:
+    """Store the texts that occur in these JSON values. Raises StoreProblem."""
+    texts = {text: None for value in values for text in _texts(value)}
+    write_json(folder / TEXTS, {"schema": 1, "texts": [as_json(text) for text in texts]})
+
+
+def _texts(value: Any) -> Iterator[Text]:
+    match value:
+        case str():
+            known = recall(value)
+            if isinstance(known, Text):
+                yield known
+        case dict():
+            for one in value.values():
+                yield from _texts(one)
+        case list() | tuple():
+            for one in value:
+                yield from _texts(one)

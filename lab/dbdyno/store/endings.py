@@ -50,7 +50,7 @@ class Ending(DocumentPart):
     why: Why
     """Why it ended."""
     seconds: dict[str, float] = Field(default_factory=dict)
-    """Step -> the time that it took; empty in runs of older versions."""
+    """Step -> the time that it took; empty in runs of version 0.2.0."""
 
 
 class Resumption(DocumentPart):
@@ -80,7 +80,7 @@ def _read(run: Run) -> EndingsFile:
 
 
 def read_endings(run: Run) -> list[Ending]:
-    """The calls of `compare` on a run, oldest first; none in runs of older versions. Raises StoreProblem."""
+    """The calls of `compare` on a run, oldest first; none in runs of version 0.2.0. Raises StoreProblem."""
     return _read(run).calls
 
 
@@ -91,7 +91,7 @@ def add_ending(run: Run, ending: Ending) -> None:
 
 
 def read_resumptions(run: Run) -> list[Resumption]:
-    """When a run was resumed, oldest first; none in runs of older versions. Raises StoreProblem."""
+    """When a run was resumed, oldest first; none in runs of version 0.2.0. Raises StoreProblem."""
     return _read(run).resumed
 
 
@@ -146,7 +146,7 @@ class Shares:
 
 def time_shares(calls: Sequence[Ending]) -> Shares | None:
     """The shares of the steps in the time of these calls; None if no trial of them completed, or if it is not
-    known (calls of older versions).
+    known (calls of version 0.2.0).
     """
     seconds: dict[str, float] = {}
     for call in calls:

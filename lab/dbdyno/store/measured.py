@@ -34,6 +34,11 @@ class Point(NamedTuple):
     unit: str
     value: float
 
+    @classmethod
+    def of(cls, at: PointDict) -> Point:
+        """The load that files store as {"connections": n} or {"rate": r}."""
+        return cls(*next(iter(at.items())))
+
     @property
     def label(self) -> str:
         """The load in labels and names of other programs: connections=16."""
@@ -58,7 +63,7 @@ class ScheduleEntry:
     @property
     def point(self) -> Point:
         """The same as a tuple, to sort and group by."""
-        return Point(*next(iter(self.at.items())))
+        return Point.of(self.at)
 
 
 @dataclass(frozen=True, config=_DESCRIBED)

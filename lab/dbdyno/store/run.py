@@ -19,17 +19,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from dbdyno.experiment.file_reading import config_digests
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.overrides import change_overrides
 from dbdyno.experiment.promise import SHARES
 from dbdyno.experiment.schedule import Trial, schedule, trial_number
-from dbdyno.experiment.server_config import config_digests
 from dbdyno.experiment.variant import move_connection_settings
 from dbdyno.finding import FINDINGS, Finding, FreeForm
 from dbdyno.problem import ExitCode
-from dbdyno.store import afterwards, digests, files, texts
+from dbdyno.store import afterwards, digests, files
 from dbdyno.store.afterwards import AfterwardsFile, ChosenAfterwards
-from dbdyno.store.differences import canonical, describe_differences
+from dbdyno.store.document import TEXTS, read_texts, write_texts
 from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.files import ChangedRun, StoreProblem
 from dbdyno.store.measured import MeasuredFile
@@ -45,11 +45,11 @@ LOCK_ATTEMPTS, LOCK_PAUSE_S = 20, 0.01
 # The files that a list of runs, or the view of a run that goes on, shows.
 _QUICK = ("experiment.json", "schedule.json", "checks.json", VERDICT)
 # The files that the judge writes.
-JUDGED = (VERDICT, MEASURED, EXPLAINED, texts.FILE)
+JUDGED = (VERDICT, MEASURED, EXPLAINED, TEXTS)
 
 
 def trial_folder(run_folder: Path, index: int) -> Path:
-    """The folder of the trial with that index. In runs of the first versions the names began at 0000."""
+    """The folder of the trial with that index. In runs of version 0.2.0 the names begin at 0000."""
     trials = run_folder / "trials"
     name = f"{index:04d}" if (trials / "0000").exists() else trial_number(index)
     return trials / name
@@ -135,7 +135,7 @@ class Run:
         """The newest run of that experiment, locked.
 
         Raises StoreProblem if there is none, if its experiment differs (another profile, another `--set`, a
-        changed file), if its schedule cannot be continued, or if another process has locked it.
+        changed file), or if another process has locked it.
         """
         folder = results_dir / experiment.name
         stored = sorted((path.parent for path in folder.glob("*/experiment.json")), key=run_order)
@@ -146,13 +146,13 @@ class Run:
         run = cls(stored[-1])
         run.require_unchanged("Restore the files from a copy, or leave out --resume to start a new run")
         # If the file has no order_seed, use the one that was chosen when the run began. A limit on the time
-        # is one of the call, not of the run. The default of older versions was one event loop.
+        # is one of the call, not of the run. The default of version 0.2.0 was one event loop.
         earlier = run.experiment()
         stored_design = earlier.design
         experiment = experiment.with_order_seed(stored_design.order_seed).with_max_time_of(stored_design)
         experiment = experiment.with_workers_of(earlier.client).with_pairing_of(stored_design)
         if difference := run._difference(experiment):
-            # The default of older versions was a fixed number of blocks.
+            # The default of version 0.2.0 was a fixed number of blocks.
             is_fixed = stored_design.stop is None and experiment.design.stop is not None
             blocks = f", --blocks {stored_design.blocks}" if is_fixed else ""
             if stored_design.stop is not None and experiment.design.stop is None:
@@ -163,11 +163,6 @@ class Run:
                 f"{run.path} is a run of another experiment: {difference}",
                 f"Use the file, --profile and --set of that run{blocks}, or leave out --resume to start a "
                 "new run",
-            )
-        if any("slot" not in entry for entry in run._schedule_json()):
-            raise StoreProblem(
-                f"{run.path} was planned by an older dbdyno, whose schedule has no data directories",
-                "Leave out --resume to start a new run",
             )
         run.lock()
         return run
@@ -214,7 +209,7 @@ class Run:
 
     @property
     def assignments(self) -> list[str]:
-        """The keys that the command line changed when the run began; [] in runs of older versions."""
+        """The keys that the command line changed when the run began; [] in runs of version 0.2.0."""
         return [str(text) for text in self._experiment_json().get("assignments", ())]
 
     @property
@@ -326,7 +321,7 @@ class Run:
 
     def changed_files(self, *, quick: bool = False) -> list[str]:
         """The files and trials of the run that were changed or removed since they were written, and symbolic
-        links, relative to its folder; [] for unchanged runs, and for those of older versions, which have no
+        links, relative to its folder; [] for unchanged runs, and for those of version 0.2.0, which have no
         digests. `quick`: see `open`. Raises StoreProblem.
         """
         try:
@@ -369,7 +364,7 @@ class Run:
 
     def findings(self) -> list[Finding]:
         """The findings that the checks have reported so far. Raises StoreProblem."""
-        texts.read_texts(self.path)
+        read_texts(self.path)
         return FINDINGS.validate_python(files.read_json(self.path / "checks.json"))
 
     def add_findings(self, findings: Iterable[Finding]) -> list[Finding]:
@@ -383,7 +378,7 @@ class Run:
                 new.append(finding)
         if new:
             stored = FINDINGS.dump_python(known + new, mode="json")
-            texts.write_texts(self.path, stored)
+            write_texts(self.path, stored)
             files.write_json(self.path / "checks.json", stored)
         return new
 
@@ -397,7 +392,7 @@ class Run:
         """verdict.json, measured.json and explained.json, with texts that can be translated; None if one is
         missing or has an older schema. Raises StoreProblem.
         """
-        texts.read_texts(self.judged_path)
+        read_texts(self.judged_path)
         verdict, measured = self.verdict(), MeasuredFile.read(self.judged_path / MEASURED)
         explained = ExplainedFile.read(self.judged_path / EXPLAINED)
         if verdict is None or measured is None or explained is None:
@@ -442,7 +437,7 @@ def new_folder(results: Path, name: str) -> Path:
 
 def run_order(path: Path) -> tuple[int, str]:
     """Sorts the folders of runs, the newest last. The number decides, because the clock may have been stepped
-    back; runs of older versions have none.
+    back; runs of version 0.2.0 have none.
     """
     number = re.fullmatch(r".*-r(\d+)", path.name)
     return int(number[1]) if number else 0, path.name
@@ -466,7 +461,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def stored_experiment(resolved: Mapping[str, Any]) -> Experiment:
-    """The experiment that a run of this or an older version stored. Raises ValueError."""
+    """The experiment that a run of this version or 0.2.0 stored. Raises ValueError."""
     variants = [move_connection_settings(variant) for variant in resolved["variants"]]
     return Experiment.model_validate_json(json.dumps({**resolved, "variants": variants}))
 
@@ -478,6 +473,36 @@ def experiment_hash(stored: Any, experiment: Experiment) -> str:
         with files.store_errors(config):
             digest.update(config_digests(config))
     return digest.hexdigest()
+
+
+def describe_differences(was: Any, now: Any) -> str:
+    """The first keys in which two stored values differ, as text; "" if none does."""
+    differing = list(key_differences(was, now))
+    shown = ", ".join(f"{key} was {_shown(old)} and is {_shown(new)}" for key, old, new in differing[:3])
+    return shown + (f" and {len(differing) - 3} more" if len(differing) > 3 else "")
+
+
+def key_differences(was: Any, now: Any, key_path: str = "") -> Iterable[tuple[str, Any, Any]]:
+    """Key, old value and new value of each difference below the key `key_path`."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in dict.fromkeys([*was, *now]):
+            yield from key_differences(was.get(key), now.get(key), f"{key_path}.{key}" if key_path else key)
+    elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        for index, (before, after) in enumerate(zip(was, now, strict=True), start=1):
+            yield from key_differences(before, after, f"{key_path}[{index}]")
+    elif canonical(was) != canonical(now):
+        # In Python 1, 1.0 and True are equal; as values of a server variable they are not.
+        yield key_path, was, now
+
+
+def canonical(value: Any) -> bytes:
+    """A JSON value as bytes; equal values have equal bytes."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _shown(value: Any) -> str:
+    """A stored value in a message; null is a key that is not set."""
+    return "not set" if value is None else "set" if isinstance(value, dict | list) else repr(value)
 
 
 def _planned_trial(trial: Trial) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class StoredTrial:
 
     @property
     def sequence(self) -> int:
-        """Place in the order in which the trials began, from 1; 0 in runs of older versions. A change of the
+        """Place in the order in which the trials began, from 1; 0 in runs of version 0.2.0. A change of the
         clock does not affect it.
         """
         return int(self.meta.get("sequence", 0))
@@ -116,7 +116,7 @@ class StoredTrial:
         lines = self._lines(name)
         for number, line in enumerate(lines, start=1):
             try:
-                # Engines before November 2026 wrote the counter under another name.
+                # The recorded runs of `benchmarks/` have the counter's name of engines before version 0.2.0.
                 record = json.loads(line.replace(b'"off_contract"', b'"row_count_mismatches"'))
             except ValueError as error:
                 if not line.endswith(b"\n"):

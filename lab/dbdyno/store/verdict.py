@@ -78,15 +78,6 @@ class Effect(Change):
     """The verdict; null if an entry of `factors` has the verdict instead, and at the rates of a promise."""
 
 
-class JudgedEffect(Effect):
-    """An effect with the limits on which its verdict depends."""
-
-    noise_floor_percent: float | None
-    """The largest difference between identical variants; null if the experiment has no identical variants."""
-    delta_percent: float | None
-    """The equivalence zone (design.delta_percent); null if the experiment sets none."""
-
-
 class TrialIndices(DocumentPart):
     """Indices of the trials that a point's effect is computed from."""
 
@@ -105,9 +96,13 @@ class CensoredMedians(DocumentPart):
     """Whether the variant's median is a lower bound."""
 
 
-class Point(JudgedEffect):
+class Point(Effect):
     """One load of a comparison. The intervals of all loads are simultaneous."""
 
+    noise_floor_percent: float | None
+    """The largest difference between identical variants; null if the experiment has no identical variants."""
+    delta_percent: float | None
+    """The equivalence zone (design.delta_percent); null if the experiment sets none."""
     at: PointDict
     """The load: {"connections": n} or {"rate": n}, transactions per second."""
     baseline: float | None
@@ -120,9 +115,13 @@ class Point(JudgedEffect):
     """Present if one of the medians is only a lower bound."""
 
 
-class CombinedEffect(JudgedEffect):
+class CombinedEffect(Effect):
     """The effect over all loads: in each block, the mean of the log ratios over the loads."""
 
+    noise_floor_percent: float | None
+    """The largest difference between identical variants; null if the experiment has no identical variants."""
+    delta_percent: float | None
+    """The equivalence zone (design.delta_percent); null if the experiment sets none."""
     p_value: float | None
     """p-value of the hypothesis "no difference", from the signed-rank test; null if the run is unfinished.
     With `stopping` it is the smallest level of the procedure at which a look excludes 0, or 1."""

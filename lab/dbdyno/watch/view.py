@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from dbdyno import result_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 from dbdyno.measure.preview import live_percentile_us
-from dbdyno.report import formatting
 from dbdyno.store.live import LiveRun, LiveTrial, Part
 from dbdyno.text import compose, join
 
@@ -163,8 +163,8 @@ def _shortened(text: str, room: int) -> str:
 
 
 def _cells(part: Part) -> tuple[str, str, str, str]:
-    p95, p99 = (formatting.milliseconds(live_percentile_us(part, one)) for one in (95.0, 99.0))
-    return formatting.rate(part.throughput), p95, p99, f"{part.error_count:,}"
+    p95, p99 = (result_text.milliseconds(live_percentile_us(part, one)) for one in (95.0, 99.0))
+    return result_text.rate(part.throughput), p95, p99, f"{part.error_count:,}"
 
 
 def _figures(part: Part) -> str:

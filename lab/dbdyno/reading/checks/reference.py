@@ -1,6 +1,6 @@
 """Writes the table of the checks of documents: python -m dbdyno.reading.checks.reference docs/reading.md
 
-It follows `<!-- document checks -->`, and comes from the module and the function of each check.
+It follows `<!-- document checks -->`, and comes from the docstring of each check.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from dbdyno.reading.checks.registry import ALL
+from dbdyno.reading.checks import all_checks
 
 _TABLE = re.compile(r"(<!-- document checks -->\n\n).*?(\n<!-- end -->\n)", re.DOTALL)
 
@@ -18,10 +18,8 @@ _TABLE = re.compile(r"(<!-- document checks -->\n\n).*?(\n<!-- end -->\n)", re.D
 def table() -> str:
     """A row for each check: its code, the rule, what it looks at, and a published mistake."""
     rows = ["| code | rule | how, and an example |", "|---|---|---|"]
-    for check in ALL:
-        module = inspect.getdoc(sys.modules[check.find.__module__]) or ""
-        rule = " ".join(module.removeprefix(f"{check.code}: ").split())
-        how = " ".join((inspect.getdoc(check.find) or "").split())
+    for check in all_checks():
+        how, _, rule = " ".join((inspect.getdoc(check.find) or "").split()).partition(" Rule: ")
         rows.append(f"| {check.code} | {_upper(rule)} | {how} |")
     return "\n".join(rows) + "\n"
 

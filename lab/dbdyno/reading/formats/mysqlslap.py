@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.reading.document import Document
-from dbdyno.reading.formats.format import Format
 from dbdyno.reading.patterns import decimal, linear, whole
 from dbdyno.reading.result import Figure, Result
 
@@ -65,6 +64,3 @@ def _result(document: Document, first: int, label: str) -> Result:
         rate = figures["queries"].value / figures["mean_s"].value
         figures["qps"] = Figure(rate, figures["mean_s"].index)
     return Result("mysqlslap", first, last, clients, figures, label=label)
-
-
-FORMAT = Format("mysqlslap", find)

@@ -20,7 +20,6 @@ import re
 from collections.abc import Iterator
 
 from dbdyno.reading.document import Document
-from dbdyno.reading.formats.format import Format
 from dbdyno.reading.patterns import decimal, linear, whole
 from dbdyno.reading.result import Figure, Result
 
@@ -152,6 +151,3 @@ def _workload(text: str) -> str:
     """The name of a transaction type: "TPC-B (sort of)" of "<builtin: TPC-B (sort of)>"."""
     is_builtin = text.startswith("<builtin: ") and text.endswith(">")
     return text.removeprefix("<builtin: ")[:-1] if is_builtin else text
-
-
-FORMAT = Format("pgbench", find)

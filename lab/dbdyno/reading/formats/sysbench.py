@@ -25,7 +25,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dbdyno.reading.document import Document
-from dbdyno.reading.formats.format import Format
 from dbdyno.reading.patterns import decimal, linear, whole
 from dbdyno.reading.result import Figure, Result
 
@@ -231,6 +230,3 @@ def _keep(figures: dict[str, Figure], name: str, number: str, index: int) -> Non
     """Adds a figure, unless it is no number or the summary has it already."""
     if (value := decimal(number)) is not None:
         figures.setdefault(name, Figure(value, index))
-
-
-FORMAT = Format("sysbench", find)

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dbdyno.reading import headings
 from dbdyno.reading.document import Document
-from dbdyno.reading.formats.format import Format
-from dbdyno.reading.formats.table_cell import Cell
+from dbdyno.reading.formats import table_headings
+from dbdyno.reading.formats.table_cells import Cell
 from dbdyno.reading.formats.table_layout import results
 from dbdyno.reading.limits import COLUMNS_MAX, ROWS_MAX
 from dbdyno.reading.patterns import linear
@@ -36,6 +35,7 @@ _NUMBER = re.compile(r"[-+]?[\d.,]{1,40}+(?:m?s|%)?")
 _CAPTION_LINES = 6
 # How many of a table's first lines may be its heading.
 _HEADINGS_MAX = 4
+_ROWS_NOTE = compose("only the first {limit:,} rows of the table are read", limit=ROWS_MAX)
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,7 @@ def _rows(document: Document, start: int) -> tuple[list[_Row], int]:
         if len(cells) != len(first):
             break
         if len(rows) >= ROWS_MAX:
-            note = compose("only the first {limit:,} rows of the table are read", limit=ROWS_MAX)
-            document.left_out.add("rows", document.numbers[index], note)
+            document.left_out.add("rows", document.numbers[index], _ROWS_NOTE)
         else:
             rows.append(_Row(index, cells))
         last = index
@@ -141,7 +140,9 @@ def _csv_separator(document: Document, index: int) -> str:
         if separator not in text:
             continue
         titles, row = (_csv_cells(one, separator) for one in document.texts[index : index + 2])
-        is_known = any(headings.figure(one) or headings.figure_within(one)[0] for one in (*titles, *row))
+        is_known = any(
+            table_headings.figure(one) or table_headings.figure_within(one)[0] for one in (*titles, *row)
+        )
         has_words = all(_is_title(one) for one in titles[1:])
         if 1 < len(titles) == len(row) <= COLUMNS_MAX and is_known and has_words:
             return separator if any(_NUMBER.fullmatch(one) for one in row) else ""
@@ -150,7 +151,7 @@ def _csv_separator(document: Document, index: int) -> str:
 
 def _is_title(text: str) -> bool:
     """Whether a cell may be the heading of a column of CSV."""
-    return 0 < len(text) <= _TITLE_MAX and (bool(headings.figure(text)) or not _NUMBER.fullmatch(text))
+    return 0 < len(text) <= _TITLE_MAX and (bool(table_headings.figure(text)) or not _NUMBER.fullmatch(text))
 
 
 def _csv_rows(document: Document, start: int, separator: str) -> tuple[list[_Row], int]:
@@ -161,8 +162,7 @@ def _csv_rows(document: Document, start: int, separator: str) -> tuple[list[_Row
         if rows and len(cells) != len(rows[0].cells):
             break
         if len(rows) > ROWS_MAX:
-            note = compose("only the first {limit:,} rows of the table are read", limit=ROWS_MAX)
-            document.left_out.add("rows", document.numbers[index], note)
+            document.left_out.add("rows", document.numbers[index], _ROWS_NOTE)
             break
         rows.append(_Row(index, cells))
     return rows, rows[-1].index
@@ -188,18 +188,19 @@ def _named_columns(text: str, number: int) -> tuple[str, ...]:
     MySQL 5.6 MySQL 5.7"; none if their number is another one.
     """
     names = tuple(_NAMES.findall(text.strip()))
-    return names if len(names) == number and headings.is_load(names[0]) else ()
+    return names if len(names) == number and table_headings.is_load(names[0]) else ()
 
 
 @lru_cache(maxsize=1024)
 def _stands_alone(word: str) -> bool:
-    return _NUMBER.fullmatch(word) is not None or headings.is_load(word) or bool(headings.figure(word))
+    return (
+        _NUMBER.fullmatch(word) is not None
+        or table_headings.is_load(word)
+        or bool(table_headings.figure(word))
+    )
 
 
 def _captions(document: Document, first: int) -> list[str]:
     """The lines above a table that are not empty, the nearest first."""
     above = [document.texts[index] for index in range(first - 1, max(-1, first - 1 - _CAPTION_LINES), -1)]
     return [text for text in above if text.strip()]
-
-
-FORMAT = Format("table", find)

@@ -1,6 +1,12 @@
-"""The last lines of other programs that run TPC-C, and of YCSB: one figure of throughput for a run.
+"""The last lines of programs that run TPC-C, and of YCSB: one figure of throughput for a run.
 
-::
+HammerDB's TPROC-C, of version 2 to 5::
+
+    Vuser 1:16 Active Virtual Users configured
+    Vuser 1:TEST RESULT : System achieved 456789 NOPM from 1051234 MySQL TPM
+    Vuser 1:TEST RESULT : System achieved 1051234 MySQL TPM at 456789 NOPM           before version 4
+
+The other programs::
 
     tpmC: 12010.4, tpmTotal: 26700.2, efficiency: 98.1%      go-tpc
     Term-00, Measured tpmC (NewOrders) = 12010.4             BenchmarkSQL, with terminals=50 before the run
@@ -15,9 +21,37 @@ import re
 from collections.abc import Iterator
 
 from dbdyno.reading.document import Document
-from dbdyno.reading.formats.format import Format
 from dbdyno.reading.patterns import decimal, linear, whole
 from dbdyno.reading.result import Figure, Result
+
+_HAMMERDB_USERS = linear(
+    r"(?<!\d)(\d{1,15}+) (?:Active )?Virtual Users? (?:configured|Created)", re.IGNORECASE
+)
+_HAMMERDB_RESULT = linear(
+    r"System achieved (\d+) (?:(NOPM) from (\d+) (?:[\w ]{1,40}? )?TPM|(?:[\w ]{1,40}? )?TPM at (\d+) NOPM)"
+)
+# "HammerDB 4" has fewer characters than any other line that is read.
+_LENGTH_MIN = 10
+_HAMMERDB_VERSION = linear(r"HammerDB(?: CLI)? v?(\d[\d.]*)")
+
+
+def find_hammerdb(document: Document) -> Iterator[Result]:
+    """The result lines of HammerDB in a document."""
+    users: int | None = None
+    version = ""
+    for index, text in document.lines():
+        if len(text) < _LENGTH_MIN:
+            continue
+        if match := _HAMMERDB_USERS.search(text):
+            users = whole(match[1])
+        elif match := _HAMMERDB_VERSION.search(text):
+            version = match[1]
+        elif match := _HAMMERDB_RESULT.search(text):
+            nopm, tpm = (match[1], match[3]) if match[2] else (match[4], match[1])
+            values = {"nopm": decimal(nopm), "tpm": decimal(tpm)}
+            figures = {name: Figure(value, index) for name, value in values.items() if value is not None}
+            yield Result(f"HammerDB {version}".strip(), index, index, users, figures, "TPROC-C")
+
 
 _HINT = re.compile(r"tpm|\[OVERALL\]|terminals=|\[connection\]", re.IGNORECASE)
 _USERS = linear(r"\[connection\]:\s*(\d+)|\bterminals=(\d+)")
@@ -34,7 +68,7 @@ _NEXT_LINES = 4
 
 
 def find(document: Document) -> Iterator[Result]:
-    """The runs in a document."""
+    """The runs of the other programs in a document."""
     users: int | None = None
     for index, text in document.lines():
         if not _HINT.search(text):
@@ -60,6 +94,3 @@ def _find_total(document: Document, index: int) -> tuple[str, int]:
         if match := _TOTAL.search(text):
             return match[1], place
     return "", index
-
-
-FORMAT = Format("tpcc", find)

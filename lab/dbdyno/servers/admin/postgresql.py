@@ -10,8 +10,7 @@ import psycopg
 from psycopg.waiting import Ready
 
 from dbdyno.experiment.model import ConnectionSettings
-from dbdyno.servers.admin.connection import AdminConnection
-from dbdyno.servers.admin.silence import LOGIN_TIMEOUTS_S
+from dbdyno.servers.admin.connection import LOGIN_TIMEOUTS_S, AdminConnection
 
 # libpq's messages for a server that is still starting; libpq gives no code for it.
 STARTING_UP = (

@@ -8,6 +8,8 @@ The states of a server::
 from __future__ import annotations
 
 import atexit
+import datetime
+import ipaddress
 import os
 import secrets
 import shutil
@@ -18,26 +20,28 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import psutil
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
-from dbdyno.experiment.cpus import format_cpus
+from dbdyno.experiment.base import format_cpus
 from dbdyno.experiment.model import Variant
 from dbdyno.experiment.quantities import as_text
-from dbdyno.servers import certificate, owned_folder, ports
+from dbdyno.servers import owned_folder, ports
 from dbdyno.servers.admin.answers import shorten_statement
 from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure
 from dbdyno.servers.kinds import process
-from dbdyno.servers.machine import this_machine
 from dbdyno.servers.products.declaration import read_declaration
-from dbdyno.servers.products.diagnose import diagnose
-from dbdyno.servers.products.product import Binaries, ConfigOptions, Failure, Place
-from dbdyno.servers.proxies.running import RunningProxy
+from dbdyno.servers.products.product import Binaries, ConfigOptions, Failure, Place, diagnose
+from dbdyno.servers.proxies import PROGRAMS
+from dbdyno.servers.proxies.proxy import RunningProxy
 from dbdyno.servers.server import Address, Description, MachineProblem, ServerProblem
 from dbdyno.servers.snapshots.copying import METHOD, copy_tree
-from dbdyno.servers.snapshots.empty import copy_or_create, software_key
+from dbdyno.servers.snapshots.directories import Snapshot, copy_or_create, software_key
 from dbdyno.servers.snapshots.slots import PrivateServer, Slot
-from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.sources.installed import programs_folder
-from dbdyno.servers.usage import Usage, host
+from dbdyno.servers.usage import Usage, host, this_machine
 from dbdyno.servers.workspace import Workspace, socket_directory
 from dbdyno.variables.options import variable_of
 from dbdyno.waiting import waiting_for
@@ -56,6 +60,9 @@ WORKING_BYTES = 200_000_000
 
 # Bytes at the end of a log that are searched for the cause of a failure.
 LOG_TAIL_BYTES = 100_000
+
+# Longer than any server lives that dbdyno starts.
+_CERTIFICATE_VALID_FOR = datetime.timedelta(days=365)
 
 _alive: weakref.WeakSet[LocalServer] = weakref.WeakSet()
 
@@ -97,8 +104,9 @@ class LocalServer(PrivateServer):
         sockets = socket_directory(directory, workspace.user)
         port, admin_port = ports.reserve_pair(str(directory), self._declared.port)
         self._place = self._make_place(directory, sockets, port, admin_port)
-        self._proxy = RunningProxy(variant, workspace) if variant.proxy is not None else None
-        if self._proxy is not None:
+        self._proxy: RunningProxy | None = None
+        if variant.proxy is not None:
+            self._proxy = RunningProxy(PROGRAMS[variant.proxy.program], variant, workspace)
             self._proxy.move(directory, sockets)
         # None if the server has its own directory, which `close` removes.
         self._slot: Slot | None = None
@@ -275,7 +283,7 @@ class LocalServer(PrivateServer):
             self._dbdyno_options(), self._declared.config, self._declared.file_variables()
         )
         files = self._product.files(self._place, options, self.address(), self._admin_password)
-        own = dict(zip(self._certificate(), certificate.create(), strict=True)) if self._offers_tls else {}
+        own = dict(zip(self._certificate(), _create_certificate(), strict=True)) if self._offers_tls else {}
         for path, text in {**files, **own}.items():
             # A server ignores option files that every user may write to, and some of these files contain
             # passwords.
@@ -497,16 +505,40 @@ class LocalServer(PrivateServer):
             return file.read().decode(errors="replace")
 
     def _diagnose(self, status: int) -> ServerProblem:
-        log, options = self._log(), self._declared.options()
+        options = self._declared.options()
         failure = Failure(
-            log,
+            self._log(),
             status,
             self._place,
             {name: value for name, value in options.items() if name not in self._declared.loose},
             self._binaries,
-            self._product.title,
-            self._product.error_lines(log),
+            self._product,
             self._workspace.user.name,
         )
-        problem = diagnose(failure, self._product.patterns)
+        problem = diagnose(failure)
         return type(problem)(f"{self.variant}: {problem.text}", problem.fix, problem.exit_code)
+
+
+def _create_certificate() -> tuple[str, str]:
+    """A new self-signed certificate for loopback, and its key (P-256), both in PEM: for a server whose load
+    uses TLS, if the variant has none of its own.
+    """
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "dbdyno")])
+    now = datetime.datetime.now(datetime.UTC)
+    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        # The clocks of a container may differ a little.
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + _CERTIFICATE_VALID_FOR)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    encoding = serialization.Encoding.PEM
+    private = key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return certificate.public_bytes(encoding).decode(), private.decode()

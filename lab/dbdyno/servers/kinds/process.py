@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from dbdyno.experiment.cpus import format_cpus, parse_cpus
+from dbdyno.experiment.base import format_cpus, parse_cpus
 from dbdyno.servers import owned_folder
 from dbdyno.servers.account import ServerUser
 from dbdyno.servers.server import ServerProblem

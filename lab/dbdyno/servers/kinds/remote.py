@@ -29,7 +29,7 @@ from dbdyno.servers.server import (
     StatementRefused,
     combine_problems,
 )
-from dbdyno.servers.snapshots.snapshot import Snapshot
+from dbdyno.servers.snapshots.directories import Snapshot
 from dbdyno.servers.url import Target, parse_url
 from dbdyno.servers.workspace import Workspace
 from dbdyno.variables.versions import without_log_suffix

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dbdyno.experiment.file_reading import ServerConfig, read_server_config
 from dbdyno.experiment.model import Variant
 from dbdyno.experiment.quantities import is_loose, variable_name
-from dbdyno.experiment.server_config import ServerConfig, read_server_config
-from dbdyno.servers.products import configuration
 from dbdyno.servers.products.mariadb import MariaDB
 from dbdyno.servers.products.mysql import MySQL
 from dbdyno.servers.products.postgresql import PostgreSQL
-from dbdyno.servers.products.product import Product
+from dbdyno.servers.products.product import Product, Value
 from dbdyno.servers.server import ServerProblem, combine_problems
 
 # The products that dbdyno can run, by name.
 PRODUCTS: Mapping[str, Product] = {product.name: product for product in (MariaDB(), MySQL(), PostgreSQL())}
+
+
+_NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.]*$")
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Declaration:
             for name, value in self.product.file_options(self.config).items()
             if name not in self.product.reserved_options and name != "port"
         }
-        return {**from_file, **self.variables, **configuration.argument_options(self.arguments)}
+        return {**from_file, **self.variables, **_argument_options(self.arguments)}
 
     def file_variables(self) -> dict[str, str]:
         """The declared variables that dbdyno writes into the generated configuration."""
@@ -71,7 +74,7 @@ def read_declaration(variant: Variant) -> Declaration:
     spec = variant.server
     assert spec.product is not None, "a server that dbdyno starts has a product"
     product = PRODUCTS[spec.product]
-    problems = configuration.find_problems(spec.variables, product.reserved_options)
+    problems = _find_problems(spec.variables, product.reserved_options)
     for argument in spec.arguments:
         name = variable_name(argument.partition("=")[0])
         if not argument.startswith("-"):
@@ -112,3 +115,41 @@ def read_declaration(variant: Variant) -> Declaration:
         config.included,
         frozenset(map(variable_name, loose)),
     )
+
+
+def _find_problems(variables: Mapping[str, Value], reserved: Mapping[str, str]) -> list[ServerProblem]:
+    """All errors in declared variables that dbdyno can find without a server.
+
+    `reserved` has the options that only dbdyno may set, each with the reason.
+    """
+    problems = []
+    names: dict[str, str] = {}
+    for name in variables:
+        key = variable_name(name)
+        if not _NAME.match(key):
+            problems.append(ServerProblem(f"variables contains {name!r}, which is not a valid variable name"))
+        elif key in reserved:
+            problems.append(
+                ServerProblem(
+                    f"variables.{name} cannot be declared: {reserved[key]}", "remove it from the experiment"
+                )
+            )
+        elif key in names:
+            problems.append(
+                ServerProblem(
+                    f"variables contains {names[key]!r} and {name!r}, which are the same variable",
+                    "keep one of them",
+                )
+            )
+        names[key] = name
+    return problems
+
+
+def _argument_options(arguments: Iterable[str]) -> dict[str, str]:
+    """The options `--name=value` of a command line, by normalized name. Without a value it is ""."""
+    options: dict[str, str] = {}
+    for argument in arguments:
+        if argument.startswith("--"):
+            name, _, value = argument.partition("=")
+            options[variable_name(name)] = value
+    return options

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dbdyno.servers.admin.connection import AdminConnection
-from dbdyno.servers.products.mysql_family import ADMIN_USER, PRIVATE, MySQLFamily, command_options
-from dbdyno.servers.products.product import Binaries, Place
+from dbdyno.servers.products.mysql_family import MySQLFamily, command_options
+from dbdyno.servers.products.product import ADMIN_USER, PRIVATE, Binaries, Place
 from dbdyno.servers.server import Address
 from dbdyno.servers.sources import programs
 

@@ -1,25 +1,149 @@
-"""The options and administrative SQL that MariaDB and MySQL have in common."""
+"""The option file, the administrative SQL and the errors in the log that MariaDB and MySQL have in common.
+
+Syntax of the file: "Option Files" in the MariaDB knowledge base and in the MySQL reference manual.
+"""
 
 from __future__ import annotations
 
 import itertools
+import re
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from dbdyno.experiment.model import ConnectionSettings
+from dbdyno.experiment.quantities import is_loose, variable_name
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.admin.mysql import MySQLAdmin, connector
-from dbdyno.servers.products import configuration, error_log
-from dbdyno.servers.products.product import Binaries, ConfigOptions, Place, Product
-from dbdyno.servers.server import Address
+from dbdyno.servers.products.product import (
+    ADMIN_USER,
+    PRIVATE,
+    Binaries,
+    ConfigOptions,
+    Failure,
+    Patterns,
+    Place,
+    Product,
+    Value,
+    disk_full,
+    explanation,
+    list_options,
+    permission_denied,
+    port_in_use,
+    refused_value,
+    unknown_names,
+)
+from dbdyno.servers.server import Address, ServerProblem
 from dbdyno.variables.versions import without_log_suffix
 
-PRIVATE = "dbdyno gives every private server its own"
+# Groups of an option file that a server reads; a version may follow the name.
+_SERVER_GROUPS = re.compile(
+    r"^(server|mysqld|mariadb|mariadbd|mysqld-[0-9.]+|mariadb-[0-9.]+|mariadbd-[0-9.]+)$"
+)
 
-ADMIN_USER = "dbdyno_admin"
+# Other tools print "512MiB"; servers accept only the letter.
+_BINARY_SIZE = re.compile(r"^([0-9]+)\s*([KMGTPE])iB$")
+
+# Errors that are only consequences of other errors.
+_CONSEQUENCES = re.compile(
+    r"\[ERROR\] (Aborting|Plugin 'InnoDB' registration|Unknown/unsupported storage engine|"
+    r"Parsing options for plugin|InnoDB: Plugin initialization aborted)|"
+    # MySQL: Aborting, built-in plug-ins, data dictionary, storage engine, end of InnoDB's start.
+    r"\[ERROR\] \[MY-(?:010119|010168|010746|010020|010334|012930)\]"
+)
+_UNKNOWN = re.compile(r"unknown (?:variable|option) '(?P<name>[^']*)'")
+# Time stamps of MariaDB and of MySQL, with the thread number.
+_STAMP = re.compile(r"^[0-9-]+(?:\s+[0-9:]+|T[0-9:.]+Z?)\s+[0-9]+\s+")
+
+
+def _error_lines(log: str) -> list[str]:
+    """The `[ERROR]` lines in order, without time stamps and without consequences of other errors."""
+    lines = [line for line in log.splitlines() if "[ERROR]" in line or line.startswith(("ERROR", "FATAL"))]
+    causes = [line for line in lines if not _CONSEQUENCES.search(line)] or lines
+    return [_STAMP.sub("", line) for line in causes]
+
+
+def _plugin_errors(log: str) -> str:
+    """The error lines about plug-ins that could not be loaded; empty if there are none."""
+    phrases = ("shared library", "load plugin", "initialize plugin", "init function returned error")
+    return "; ".join(line for line in _error_lines(log) if any(phrase in line for phrase in phrases))
+
+
+def _unknown_option(_: re.Match[str], failure: Failure) -> ServerProblem:
+    """Reports every declared name that this server does not know, not just the first."""
+    known = _known_options(failure)
+    # MariaDB names all of them, MySQL the first; names of `loose-` options have warnings.
+    named = (one for line in _error_lines(failure.log) for one in _UNKNOWN.finditer(line))
+    names = [variable_name(one["name"].partition("=")[0]) for one in named]
+    if failure.title != "MariaDB" and known:
+        names += (name for name in failure.declared if not _is_known(name, known))
+    return unknown_names(list(dict.fromkeys(names)), known, failure)
+
+
+def _is_known(name: str, known: frozenset[str]) -> bool:
+    """Whether the server knows an option, or the one that it switches (`skip-`) or limits (`maximum-`)."""
+    switched = re.sub(r"^(?:skip|disable|enable|maximum)_", "", name)
+    return not known.isdisjoint({name, switched, f"skip_{switched}"})
+
+
+def _known_options(failure: Failure) -> frozenset[str]:
+    """The normalized names of all options of the server's program; empty if the program cannot list them."""
+    # The program's output ends with a table "name value" below a line of dashes.
+    _, _, table = list_options(failure, "--no-defaults", "--verbose", "--help").partition("\n---")
+    return frozenset(
+        variable_name(line.split()[0]) for line in table.splitlines()[1:] if re.match(r"[a-z]", line)
+    )
+
+
+def _invalid_value(match: re.Match[str], failure: Failure) -> ServerProblem:
+    return refused_value(failure, variable_name(match["name"]), match["value"])
+
+
+def _out_of_memory(match: re.Match[str], failure: Failure) -> ServerProblem:
+    size = failure.declared.get("innodb_buffer_pool_size", "its default size")
+    return ServerProblem(
+        f"not enough memory for a buffer pool of {size} (innodb_buffer_pool_size): {match[0].strip()}",
+        "declare a smaller buffer pool",
+    )
+
+
+_PATTERNS: Patterns = (
+    (re.compile(rf"^(?=.*(?:ERROR|FATAL)).*{_UNKNOWN.pattern}", re.MULTILINE), _unknown_option),
+    (
+        re.compile(r"ambiguous option '(?P<name>[^'=]*)[^']*' \((?P<candidates>[^)]*)\)"),
+        explanation(
+            "{name!r} begins several options of this {title} server: {candidates}", "write the name in full"
+        ),
+    ),
+    (re.compile(r"Error while setting value '(?P<value>[^']*)' to '(?P<name>[^']*)'"), _invalid_value),
+    (re.compile(r"Address already in use"), port_in_use),
+    (
+        re.compile(r"No space left on device|Errcode: 28|OS error: 28|[Dd]isk is full|Error number 28"),
+        disk_full,
+    ),
+    (
+        re.compile(
+            r"uses page size (?P<made>\d+), but the innodb_page_size start-up parameter is (?P<asked>\d+)"
+        ),
+        explanation(
+            "the data have pages of {made} bytes, but the variant declares {asked}",
+            "declare the same innodb_page_size everywhere",
+        ),
+    ),
+    (re.compile(r"Cannot (?:map|allocate memory for) [^\n]*buffer.pool[^\n]*"), _out_of_memory),
+    (re.compile(r"Cannot allocate memory for the buffer pool|MY-012681[^\n]*"), _out_of_memory),
+    (
+        re.compile(r"my_print_defaults"),
+        explanation(
+            "mariadb-install-db needs the program my_print_defaults, which is not installed",
+            "install the Debian package mariadb-client-core",
+        ),
+    ),
+    (re.compile(r"Bind on TCP/IP port"), port_in_use),
+    (re.compile(r"Permission denied|Errcode: 13"), permission_denied),
+)
 
 
 class MySQLFamily(Product):
@@ -41,12 +165,30 @@ class MySQLFamily(Product):
     }
 
     version_arguments = ("--no-defaults", "--version")
-    patterns = error_log.PATTERNS
-    error_lines = staticmethod(error_log.error_lines)
+    patterns = _PATTERNS
+    error_lines = staticmethod(_error_lines)
+
+    def format_value(self, name: str, value: Value) -> str:
+        """Booleans as ON and OFF, sizes with one letter."""
+        if isinstance(value, bool):
+            return "ON" if value else "OFF"
+        if isinstance(value, int | float):
+            return str(value)
+        if any(character in value for character in "\n\r\0"):
+            raise ServerProblem(
+                f"variables.{name} is {value!r}; a value in an option file is one line",
+                "write it without line breaks",
+            )
+        size = _BINARY_SIZE.match(value)
+        return f"{size[1]}{size[2]}" if size else value
+
+    def file_options(self, text: str) -> dict[str, str]:
+        """See `Product`; those in the server's groups. An option without a value gives ""."""
+        return {variable_name(name): value for name, value in _option_lines(text)}
 
     def loose_options(self, text: str) -> Iterable[str]:
         """See `Product`; by their beginning."""
-        return configuration.loose_options(text)
+        return (name for name, _ in _option_lines(text) if is_loose(name))
 
     def server_version(self, variables: Mapping[str, str]) -> str:
         """See `Product`; without the suffix that says that a log is on."""
@@ -73,15 +215,9 @@ class MySQLFamily(Product):
         self, place: Place, options: ConfigOptions, load: Address, admin_password: str
     ) -> Mapping[Path, str]:
         """The generated option file, and the statements of its `init_file`."""
-        text = configuration.option_file(
-            set_by_dbdyno=options.set_by_dbdyno,
-            config=options.config,
-            declared=options.declared,
-            place=self.placement(place),
-        )
         statements = self.start_statements(place, load, admin_password)
         return {
-            place.option_file: text,
+            place.option_file: options.text(self.placement(place), _quote_value, "[mysqld]"),
             place.init_file: "".join(f"{statement};\n" for statement in statements),
         }
 
@@ -179,9 +315,37 @@ class MySQLFamily(Product):
 
     def startup_error(self, log: str) -> str:
         """Plug-ins that the server could not load: MariaDB and MySQL start without them."""
-        return error_log.plugin_errors(log)
+        return _plugin_errors(log)
 
 
 def command_options(options: Mapping[str, str]) -> list[str]:
     """Options as command-line arguments."""
     return [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+
+
+def _quote_value(value: str) -> str:
+    """A value in double quotes, so that it can contain spaces, `#` and `;`."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _option_lines(text: str) -> Iterator[tuple[str, str]]:
+    """The names, as written, and the values in the server's groups of an option file."""
+    group = ""
+    for raw in text.splitlines():
+        line = raw.strip()
+        if not line or line[0] in "#;!":
+            continue
+        if line.startswith("[") and line.endswith("]"):
+            group = line[1:-1].strip().lower()
+        elif _SERVER_GROUPS.match(group):
+            name, _, value = line.partition("=")
+            yield _without_comment(name.strip()), _without_comment(value.strip())
+
+
+def _without_comment(value: str) -> str:
+    """A value of an option file without quotes and trailing comment."""
+    for mark in "\"'":
+        if value.startswith(mark) and mark in value[1:]:
+            return value[1 : value.index(mark, 1)]
+    return re.split(r"\s#", value, maxsplit=1)[0].strip()

@@ -1,4 +1,5 @@
-"""Private PostgreSQL servers: their programs, configuration, accounts and statistics.
+"""Private PostgreSQL servers: their programs, configuration, accounts and statistics, and the errors in their
+log, which is in English.
 
 Settings: chapter "Server Configuration" of the PostgreSQL manual.
 """
@@ -18,19 +19,31 @@ from dbdyno.experiment.quantities import variable_name
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.admin.postgresql import PostgreSQLAdmin, connector
-from dbdyno.servers.products import postgresql_errors
-from dbdyno.servers.products.configuration import Value, option_file
-from dbdyno.servers.products.product import Binaries, ConfigOptions, Place, Product
+from dbdyno.servers.products.product import (
+    ADMIN_USER,
+    PRIVATE,
+    Binaries,
+    ConfigOptions,
+    Failure,
+    Patterns,
+    Place,
+    Product,
+    Value,
+    disk_full,
+    explanation,
+    list_options,
+    permission_denied,
+    port_in_use,
+    refused_value,
+    unknown_names,
+)
 from dbdyno.servers.server import Address, ServerProblem
 from dbdyno.servers.sources import programs
 
 PACKAGE = "postgresql"
 
-ADMIN_USER = "dbdyno_admin"
 # The database that initdb creates for administration.
 MAINTENANCE_DATABASE = "postgres"
-
-_PRIVATE = "dbdyno gives every private server its own"
 
 # Views with one row of counters.
 _ONE_ROW_VIEWS = ("pg_stat_bgwriter", "pg_stat_checkpointer", "pg_stat_wal")
@@ -42,6 +55,82 @@ _SUMMED_COUNTERS = {
     ),
     "pg_stat_io": ("reads", "writes", "extends", "fsyncs", "hits", "evictions"),
 }  # fmt: skip
+
+_ERROR = re.compile(r"(?:FATAL|PANIC|ERROR|initdb: error|could not)[^\n]*")
+
+
+def _error_lines(log: str) -> list[str]:
+    """The log's errors in order, without time stamps."""
+    return [match[0].strip() for match in _ERROR.finditer(log)]
+
+
+def _known_settings(failure: Failure) -> frozenset[str]:
+    """The names of all settings of this server's program; empty if the program cannot list them."""
+    lines = list_options(failure, "--describe-config").splitlines()
+    return frozenset(line.partition("\t")[0].lower() for line in lines if "\t" in line)
+
+
+def _unknown_setting(match: re.Match[str], failure: Failure) -> ServerProblem:
+    """Reports every declared name that this server does not know, not just the first."""
+    known = _known_settings(failure)
+    first = match["name"].lower()
+    others = (n for n in failure.declared if known and n != first and n not in known and "." not in n)
+    return unknown_names([first, *others], known, failure)
+
+
+def _invalid_value(match: re.Match[str], failure: Failure) -> ServerProblem:
+    hint = re.search(r"HINT:\s*([^\n]*)", failure.log[match.end() :])
+    return refused_value(failure, match["name"], match["value"], hint[1].strip() if hint else "")
+
+
+def _out_of_memory(_: re.Match[str], failure: Failure) -> ServerProblem:
+    size = failure.declared.get("shared_buffers", "its default size")
+    return ServerProblem(
+        f"not enough memory for shared buffers of {size} (shared_buffers, max_connections): "
+        + "; ".join(failure.errors[:2]),
+        "declare smaller shared buffers",
+    )
+
+
+_PATTERNS: Patterns = (
+    (re.compile(r'unrecognized configuration parameter "(?P<name>[^"]*)"'), _unknown_setting),
+    (
+        re.compile(
+            r"(?P<value>-?[\d.]+(?: \w+)?) is outside the valid range for parameter "
+            r'"(?P<name>[^"]*)" (?P<range>\([^)]*\))'
+        ),
+        explanation(
+            "this PostgreSQL server refuses {name!r}: {value} is outside {range}",
+            "choose another value",
+        ),
+    ),
+    (re.compile(r'invalid value for parameter "(?P<name>[^"]*)": "(?P<value>[^"]*)"'), _invalid_value),
+    (
+        re.compile(r'parameter "(?P<name>[^"]*)" cannot be changed'),
+        explanation("the PostgreSQL setting {name!r} cannot be changed", "remove it from the variant"),
+    ),
+    (re.compile(r"Address already in use|could not bind IPv4"), port_in_use),
+    (re.compile(r"No space left on device"), disk_full),
+    (re.compile(r"Cannot allocate memory|could not map anonymous shared memory"), _out_of_memory),
+    (
+        re.compile(r'could not access file "(?P<name>[^"]*)": No such file'),
+        explanation(
+            "the PostgreSQL server has no library {name!r} (shared_preload_libraries)",
+            "install the extension's package, or remove it from the variant",
+        ),
+    ),
+    (
+        re.compile(
+            r"initialized by PostgreSQL version (?P<made>[\d.]+), "
+            r"which is not compatible with this version (?P<is>[\d.]+)"
+        ),
+        explanation(
+            "the data were created by PostgreSQL {made}, but this server is PostgreSQL {is}",
+            "set server.basedir to the folder of that version",
+        ),
+    ),
+    (re.compile(r"Permission denied"), permission_denied),
+)
 
 
 class PostgreSQL(Product):
@@ -58,14 +147,14 @@ class PostgreSQL(Product):
     stop_signal = signal.SIGINT
     kill_signal = signal.SIGQUIT
 
-    patterns = postgresql_errors.PATTERNS
-    error_lines = staticmethod(postgresql_errors.error_lines)
+    patterns = _PATTERNS
+    error_lines = staticmethod(_error_lines)
 
     reserved_options: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
-            ("data_directory", "config_file", "hba_file", "ident_file", "external_pid_file"), _PRIVATE
+            ("data_directory", "config_file", "hba_file", "ident_file", "external_pid_file"), PRIVATE
         ),
-        **dict.fromkeys(("unix_socket_directories", "unix_socket_permissions"), _PRIVATE),
+        **dict.fromkeys(("unix_socket_directories", "unix_socket_permissions"), PRIVATE),
         "listen_addresses": "a private server listens on loopback only",
         "logging_collector": "dbdyno reads the log from standard error",
         "log_destination": "dbdyno reads the log from standard error",
@@ -114,7 +203,7 @@ class PostgreSQL(Product):
         return text
 
     def file_options(self, text: str) -> dict[str, str]:
-        """The settings of a postgresql.conf; if a name occurs more than once, the last value wins."""
+        """See `Product`."""
         options: dict[str, str] = {}
         for raw in text.splitlines():
             match = re.match(r"\s*([A-Za-z_][\w.]*)\s*(?:=|\s)\s*('(?:[^']|'')*'|[^#\s]*)", raw)
@@ -146,14 +235,6 @@ class PostgreSQL(Product):
         """postgresql.conf, pg_hba.conf and pg_ident.conf. The administrator connects through the unix socket
         and is identified by the system account, the load by its password; pg_hba.conf rejects all others.
         """
-        text = option_file(
-            set_by_dbdyno=options.set_by_dbdyno,
-            config=options.config,
-            declared=options.declared,
-            place=self._placement(place),
-            literal=_quote_string,
-            section="",
-        )
         where = "all" if place.client_address == "%" else f"{place.client_address}/32"
         lines = [
             f"local all {ADMIN_USER} peer map=dbdyno",
@@ -161,7 +242,7 @@ class PostgreSQL(Product):
             f"host {load.database} {load.user} {where} scram-sha-256",
         ]
         return {
-            place.option_file: text,
+            place.option_file: options.text(self._placement(place), quote_string),
             _hba(place): "".join(f"{line}\n" for line in lines),
             _ident(place): f"dbdyno {_quote_identifier(_system_account())} {ADMIN_USER}\n",
         }
@@ -310,7 +391,8 @@ def _versions(root: Path) -> list[str]:
     return [str(path.relative_to(root)) for path in folders]
 
 
-def _quote_string(value: str) -> str:
+def quote_string(value: str) -> str:
+    """A value in a configuration file."""
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 

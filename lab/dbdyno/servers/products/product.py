@@ -1,22 +1,39 @@
-"""The interface of a database product, which `kinds.local` uses to run private servers of any product.
+"""The interface of a database product, which `kinds.local` uses to run private servers of any product; and
+why a server failed, as its log says (`diagnose`), with the explanations that products share.
 
 Each product has a module with a class that implements `Product`; `PRODUCTS` in `declaration` lists them.
 """
 
 from __future__ import annotations
 
+import difflib
+import functools
 import re
 import signal
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from dbdyno.servers import ports
 from dbdyno.servers.admin.connection import AdminConnection
-from dbdyno.servers.products import configuration
-from dbdyno.servers.server import Address, ServerProblem
+from dbdyno.servers.server import Address, MachineProblem, ServerProblem
+
+# The account of dbdyno's administrative connections to private servers.
+ADMIN_USER = "dbdyno_admin"
+# Why a variant must not set some options.
+PRIVATE = "dbdyno gives every private server its own"
+
+# Of a declared variable.
+Value = str | int | float | bool
+
+# What is quoted of a log without a known error.
+_LINES_QUOTED = 6
+_CHARACTERS_QUOTED = 400
+# Maximum seconds for a program to list its options.
+_LIST_S_MAX = 30
 
 
 @dataclass(frozen=True)
@@ -91,12 +108,19 @@ class Failure:
     # The options that the experiment declares, by normalized name.
     declared: Mapping[str, str]
     binaries: Binaries
-    # The product's name in messages.
-    title: str = "MariaDB"
-    # The error lines of the log.
-    errors: Sequence[str] = ()
+    product: Product
     # The system account under which the server runs.
     user: str = ""
+
+    @property
+    def title(self) -> str:
+        """The product's name in messages."""
+        return self.product.title
+
+    @functools.cached_property
+    def errors(self) -> Sequence[str]:
+        """The error lines of the log."""
+        return self.product.error_lines(self.log)
 
 
 Explanation = Callable[[re.Match[str], Failure], ServerProblem]
@@ -116,6 +140,25 @@ class ConfigOptions:
     config: str
     # The declared variables in the server's syntax.
     declared: Mapping[str, str]
+
+    def text(self, place: Mapping[str, str], literal: Callable[[str], str], section: str = "") -> str:
+        """The complete generated file. It is read from top to bottom and the last value wins, so `place`, the
+        server's directories and ports, keeps it private.
+
+        `literal` formats a value, and `section` is the header of each group of options.
+        """
+
+        def group(title: str, options: Mapping[str, str]) -> list[str]:
+            settings = (f"{name} = {literal(value)}" for name, value in options.items())
+            return [f"# {title}", *filter(None, [section]), *settings, ""]
+
+        lines = [
+            *group("Options that dbdyno sets, equal in all variants", self.set_by_dbdyno),
+            *(["# Your file (`config`), unchanged", self.config.rstrip(), ""] if self.config else []),
+            *group("Options that the experiment declares", self.declared),
+            *group("Paths and ports of this server", place),
+        ]
+        return "\n".join(lines)
 
 
 class Product(ABC):
@@ -194,13 +237,15 @@ class Product(ABC):
         """The file name of the unix socket."""
         return "server.sock"
 
-    def format_value(self, name: str, value: configuration.Value) -> str:
+    @abstractmethod
+    def format_value(self, name: str, value: Value) -> str:
         """A declared value in the server's syntax. Raises ServerProblem if the syntax cannot express it."""
-        return configuration.format_value(name, value)
 
+    @abstractmethod
     def file_options(self, text: str) -> dict[str, str]:
-        """The options of the user's configuration file, by normalized name."""
-        return configuration.file_options(text)
+        """The options of the user's configuration file, by normalized name; if a name occurs more than once,
+        the last value wins.
+        """
 
     def loose_options(self, text: str) -> Iterable[str]:  # noqa: ARG002 — PostgreSQL has none.
         """The options of that file that the server ignores if it does not know them, as written."""
@@ -291,3 +336,91 @@ class Product(ABC):
     @abstractmethod
     def error_lines(log: str) -> list[str]:
         """The error lines of a log in order, without time stamps."""
+
+
+def diagnose(failure: Failure) -> ServerProblem:
+    """Why a server did not start or why it died: the explanation of the product's first pattern that matches
+    the log; without a match, the log's errors.
+    """
+    for pattern, explain in failure.product.patterns:
+        if match := pattern.search(failure.log):
+            return explain(match, failure)
+    quoted = "; ".join(failure.errors[-_LINES_QUOTED:])
+    if not quoted:
+        text = " / ".join(line for line in failure.log.splitlines() if line.strip())[-_CHARACTERS_QUOTED:]
+        quoted = f"its log has no error and ends with: {text}" if text else "its log is empty"
+    status = "" if failure.exit_status is None else f" (exit status {failure.exit_status})"
+    return ServerProblem(
+        f"the {failure.title} server ended{status}: {quoted}", "fix the reported problem", exit_code=4
+    )
+
+
+def unknown_names(names: Sequence[str], known: Collection[str], failure: Failure) -> ServerProblem:
+    """Names that the server does not know, each with the most similar known name, if any."""
+    parts = []
+    for name in names:
+        similar = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
+        parts.append(f"{name!r}" + (f" (did you mean {similar[0]!r}?)" if similar else ""))
+    word = "variable" if len(parts) == 1 else "variables"
+    return ServerProblem(
+        f"this {failure.title} server does not know the {word} {', '.join(parts)}",
+        "correct or remove the setting in the variant's variables, config or arguments",
+    )
+
+
+def refused_value(failure: Failure, name: str, value: str, fix: str = "") -> ServerProblem:
+    """A value that the server does not accept for a variable."""
+    return ServerProblem(
+        f"this {failure.title} server refuses the value {value!r} for {name!r}",
+        fix or "see the server's manual for the accepted values",
+    )
+
+
+def list_options(failure: Failure, *arguments: str) -> str:
+    """The options that the server's program lists when called with `arguments`; empty if the call fails."""
+    if not failure.binaries.runnable:
+        return ""
+    try:
+        answer = subprocess.run(
+            [*failure.binaries.command(), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=_LIST_S_MAX,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout
+
+
+def explanation(text: str, fix: str) -> Explanation:
+    """An explanation whose text needs only the groups of its pattern, and {title}, the product's name."""
+
+    def explain(match: re.Match[str], failure: Failure) -> ServerProblem:
+        return ServerProblem(text.format(title=failure.title, **match.groupdict()), fix)
+
+    return explain
+
+
+def port_in_use(_: re.Match[str], failure: Failure) -> ServerProblem:
+    """Another program uses the port."""
+    return ports.port_in_use(failure.place.port)
+
+
+def disk_full(_: re.Match[str], failure: Failure) -> ServerProblem:
+    """The file system is full."""
+    return MachineProblem(
+        f"no space left for the {failure.title} server's files in {failure.place.directory}: "
+        + "; ".join(failure.errors[:2]),
+        "free some space or choose another results directory",
+        exit_code=4,
+    )
+
+
+def permission_denied(_: re.Match[str], failure: Failure) -> ServerProblem:
+    """The server's user has no permission for a file."""
+    return ServerProblem(
+        f"the {failure.title} server, which runs as {failure.user}, may not read or write a file: "
+        + "; ".join(failure.errors[:2]),
+        "give that user access to the files that the experiment names, or choose another results directory",
+    )

@@ -1,6 +1,6 @@
 """Proxies that dbdyno starts in front of its own servers: one file for each program.
 
-`proxy` is the interface, and `running` the process of one variant's proxy.
+`proxy` has the interface, and the process of one variant's proxy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dbdyno.servers.proxies.pgbouncer import PgBouncer
 from dbdyno.servers.proxies.pgpool import Pgpool
 from dbdyno.servers.proxies.proxy import ProxyProgram
 
-# To add a program, add it here and to `Program` in experiment/proxy.py.
+# To add a program, add it here and to `ProxyName` in experiment/variant.py.
 PROGRAMS: Mapping[str, ProxyProgram] = {
     program.name: program for program in (HAProxy(), Odyssey(), PgBouncer(), Pgpool())
 }

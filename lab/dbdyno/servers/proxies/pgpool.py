@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dbdyno.servers.admin.connection import AdminConnection
+from dbdyno.servers.products.postgresql import quote_string
 from dbdyno.servers.proxies.proxy import Pool, ProxyPlace, ProxyProgram, as_number
 from dbdyno.servers.server import Address, ServerProblem
 
@@ -52,7 +53,7 @@ class Pgpool(ProxyProgram):
             "pid_file_name": "pgpool.pid",
             "logdir": ".",
         }
-        lines = (f"{name} = {_quote(value)}" for name, value in {**own, **settings}.items())
+        lines = (f"{name} = {quote_string(value)}" for name, value in {**own, **settings}.items())
         return {
             place.config: "".join(f"{line}\n" for line in lines),
             _passwords(place): f"{server.user}:TEXT{server.password}\n",
@@ -93,7 +94,3 @@ def _rules(place: ProxyPlace) -> Path:
 
 def _control(place: ProxyPlace) -> Path:
     return place.directory / "pcp.conf"
-
-
-def _quote(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"

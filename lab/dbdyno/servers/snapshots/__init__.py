@@ -1,1 +1,1 @@
-"""Snapshots of loaded data, and slots (a directory and ports) that servers use in rotation."""
+"""Loaded and empty data directories, and slots (a directory and ports) that servers use in rotation."""

@@ -22,19 +22,19 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import dbdyno
 from dbdyno.experiment.model import Experiment, ScriptWorkload, ServerSpec, Variant, Workload
 from dbdyno.servers import owned_folder
-from dbdyno.servers.kinds.docker import DockerServer, describe_software
+from dbdyno.servers.kinds.docker import DockerServer, find_image
 from dbdyno.servers.kinds.local import LocalServer
-from dbdyno.servers.products.declaration import read_declaration
+from dbdyno.servers.products.declaration import PRODUCTS, read_declaration
 from dbdyno.servers.server import MachineProblem, Server, ServerProblem
-from dbdyno.servers.snapshots.cleaning import remove_unused
 from dbdyno.servers.snapshots.copying import METHOD, fingerprint, require_no_link, sync_tree, tree_bytes
-from dbdyno.servers.snapshots.snapshot import Snapshot
+from dbdyno.servers.snapshots.directories import Snapshot, remove_unused_snapshots
 from dbdyno.servers.sources.installed import programs_folder
 from dbdyno.servers.workspace import Lock, Workspace
 
@@ -51,6 +51,9 @@ _ATTEMPTS = 3
 # its logs.
 ROW_BYTES = 300
 EMPTY_BYTES = 300_000_000
+
+# The kinds of servers that dbdyno starts, which can create snapshots.
+PRIVATE_KINDS: Mapping[str, type[LocalServer]] = {"local": LocalServer, "docker": DockerServer}
 
 Report = Callable[[str], None]
 
@@ -140,7 +143,7 @@ class Snapshots:
             "format": FORMAT,
             "dbdyno": dbdyno.__version__,
             "product": product.name,
-            "version": _software(variant),
+            "version": find_software(variant).key,
             "options": dict(sorted(declaration.init_options().items())),
             "data": {**workload.data(), **users, **after},
             "seed": experiment.design.seed,
@@ -158,7 +161,7 @@ class Snapshots:
         # The time of last use decides which snapshots are kept.
         os.utime(directory / "snapshot.json")
         if self._workspace.removes:
-            remove_unused(self._workspace.snapshots, SNAPSHOTS_MAX)
+            remove_unused_snapshots(self._workspace, SNAPSHOTS_MAX)
         return Snapshot(
             key, directory / "data", manifest["bytes"], manifest["made_of"], manifest["method"], lock
         )
@@ -183,7 +186,9 @@ class Snapshots:
                     "remove it",
                     exit_code=4,
                 )
-        with closing(_KINDS[variant.server.kind](_loading_variant(variant), self._workspace, None)) as server:
+        with closing(
+            PRIVATE_KINDS[variant.server.kind](_loading_variant(variant), self._workspace, None)
+        ) as server:
             report("creating an empty data directory")
             server.restore()
             server.start()
@@ -218,18 +223,27 @@ def _write_manifest(directory: Path, inputs: Mapping[str, Any]) -> None:
     _write_synced(directory / "snapshot.json", json.dumps(manifest, indent=1))
 
 
-# The kinds of servers that can create snapshots.
-_KINDS: Mapping[str, type[LocalServer]] = {"local": LocalServer, "docker": DockerServer}
+@dataclass(frozen=True)
+class Software:
+    """The server program of a variant."""
+
+    # The line with which it names its version.
+    version: str
+    # Where it is: a path, or an image.
+    place: str
+    # The product and version that determine the files, and an image's content hash.
+    key: str
 
 
-def _software(variant: Variant) -> str:
-    """The software that determines the files: product and version, and an image's content hash. Raises
-    ServerProblem.
-    """
+def find_software(variant: Variant) -> Software:
+    """The program that a private server of a variant would run. Raises ServerProblem."""
     if variant.server.kind == "docker":
-        return describe_software(variant)
-    product = read_declaration(variant).product
-    return product.version(product.binaries(programs_folder(variant.server)))
+        image, version = find_image(variant)
+        return Software(version, f"image {image.name}", f"{image.id} {version}")
+    product = PRODUCTS[str(variant.server.product)]
+    binaries = product.binaries(programs_folder(variant.server))
+    version = product.version(binaries)
+    return Software(version, str(binaries.server), version)
 
 
 def _key(inputs: Mapping[str, Any]) -> str:

@@ -1,4 +1,5 @@
-"""The versions of servers that `dbdyno servers install` has put into the cache, and which one a variant uses.
+"""The versions of servers that `dbdyno servers install` has put into the cache, which one a variant uses,
+and those between two of them.
 
 ::
 
@@ -19,7 +20,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,11 +32,18 @@ from dbdyno.servers.products.product import Product
 from dbdyno.servers.server import MachineProblem, ServerProblem
 from dbdyno.servers.snapshots.copying import tree_bytes
 from dbdyno.servers.sources import archives
-from dbdyno.servers.sources.address import download
-from dbdyno.servers.sources.catalogue import SOURCES
 from dbdyno.servers.sources.programs import FOLDERS
-from dbdyno.servers.sources.release import Release, has_version, newest
-from dbdyno.servers.sources.source import Report
+from dbdyno.servers.sources.source import (
+    SOURCES,
+    Release,
+    Report,
+    choose_release,
+    download,
+    has_version,
+    newest,
+    releases,
+    version_order,
+)
 from dbdyno.servers.workspace import Lock
 
 # The folder of the cache, and a folder or an address that has the files of all sources.
@@ -157,6 +165,21 @@ def install(release: Release, report: Report) -> Installed:
     return installed
 
 
+def install_missing(product: str, version: str, source: str | None, report: Report) -> Installed | None:
+    """A version in the cache, of that source or of the first that has one; it is installed if it is missing
+    and a source has it. None if there is none. Raises ServerProblem if the installation fails.
+    """
+    if (installed := find_installed(product, version, source)) is not None:
+        return installed
+    try:
+        release = choose_release(product, version, source)
+    except ServerProblem:
+        # It may be among the packages of this machine; if not, the comparison says so.
+        return None
+    report(f"installing {product} {release.version}")
+    return install(release, report)
+
+
 def remove(installed: Installed, report: Report) -> None:
     """Remove an installed version. If this is interrupted, it is not listed any more."""
     folder, cache = installed.folder, installed.folder.parent
@@ -169,6 +192,38 @@ def remove(installed: Installed, report: Report) -> None:
             raise _not_owned(folder)
         folder.rename(unfinished)
         _remove(unfinished, cache)
+
+
+def versions_between(product: str, good: str, bad: str) -> list[Release]:
+    """The versions from good to bad, both included, that are installed or can be installed. They are of the
+    first source that has both, because versions of one source are built alike. The ends are the newest ones
+    that begin with these numbers.
+
+    Raises ServerProblem if no source has both.
+    """
+    of_product = {
+        one.name: one
+        for one in (*releases(), *(one.release for one in list_installed()))
+        if one.product == product
+    }
+    for source in SOURCES:
+        of_source = [one for one in of_product.values() if one.source == source]
+        ends = newest(of_source, good), newest(of_source, bad)
+        if ends[0] is not None and ends[1] is not None:
+            return _between(of_source, ends[0], ends[1])
+    raise ServerProblem(
+        f"no source of servers has both {product} {good} and {bad}, so the versions between them are unknown",
+        f"dbdyno servers list {product} shows what there is; or name the versions: --candidates A,B,C",
+    )
+
+
+def _between(listed: Iterable[Release], good: Release, bad: Release) -> list[Release]:
+    low, high = sorted((version_order(good.version), version_order(bad.version)))
+    by_order: Mapping[tuple[int, ...], Release] = {
+        version_order(one.version): one for one in listed if low <= version_order(one.version) <= high
+    }
+    in_order = [by_order[order] for order in sorted(by_order)]
+    return in_order if version_order(good.version) == low else in_order[::-1]
 
 
 def _remove(folder: Path, cache: Path) -> None:
@@ -222,7 +277,7 @@ def _obtain(release: Release, folder: Path, report: Report) -> Path:
         if mirror and release.source != "url":
             download(f"{mirror.rstrip('/')}/{archive.name}", archive, report)
         else:
-            archive = source.fetch(release, folder, report)
+            source.fetch(release, folder, report)
     if release.sha256:
         with archive.open("rb") as file:
             actual = hashlib.file_digest(file, "sha256").hexdigest()

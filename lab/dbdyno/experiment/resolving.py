@@ -1,0 +1,419 @@
+"""Converts the tables of an experiment file to the forms of the models: times in seconds, absolute paths,
+complete workloads of variants.
+
+::
+
+    [design.stop], [load], …   times and percentages as numbers
+    [[workload]]               statements and annotations of its .sql file, the digest of its script
+    [[workload.background]]    setup, tables, after of the workload and of its background loads  ->  of each
+    [[variant]]                complete workloads, each with the keys that the variant changes
+
+The data of a workload and its background loads are loaded once, and `rows(TABLE)` in a background load means
+the same tables.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from pydantic import BaseModel
+
+from dbdyno.experiment import bundled, sql_reading
+from dbdyno.experiment.base import file_keys, parse_duration_s, parse_percent
+from dbdyno.experiment.errors import InputError, did_you_mean
+from dbdyno.experiment.load import Load
+from dbdyno.experiment.model import TITLE_KEYS, Client, Design, Fleet, Loading
+from dbdyno.experiment.promise import Percentiles
+from dbdyno.experiment.script_workload import resolve_script
+from dbdyno.experiment.server import ConnectionSettings, ServerSpec
+from dbdyno.experiment.shapes import TABLES
+from dbdyno.experiment.sql_text import Dialect
+from dbdyno.experiment.variant import VariantLoad, move_connection_settings
+from dbdyno.experiment.workload import is_script, workload_title
+
+# Keys of [load] that determine which trials are compared with each other.
+_PAIRING = ("connections", "rate", "duration", "warmup", "arrivals", "ramp", "steps")
+# Keys of a workload that a variant sets elsewhere -> the fix.
+ELSEWHERE = {
+    "label": "Leave it out: the trials of all variants are paired by the workload's title",
+    "statements": "Write prepared = true or false under [variant.session]",
+    "session": "Write sql = [ … ] under [variant.session]; these statements follow those of the workload",
+    "background": "Leave it out: all variants run with the same background loads",
+    "after": "Write after = [ … ] under [variant.data]; these statements follow those of the workload",
+}
+# Keys of a workload whose values may be tables.
+_TABLES = {"keys", "parameters", "tables", "replay", "options"}
+# Keys of a connection, and of a server, that name a file or a folder.
+_CONNECTION_FILES = ("tls_ca", "tls_certificate", "tls_key", "server_public_key")
+_SERVER_FILES = ("basedir", "config", "password_file")
+# The keys that define the data of a SQL workload.
+_DATA_LISTS = ("setup", "after", "cleanup")
+# The keys of the load of a background load; the others are those of a workload.
+_BACKGROUND_LOAD = ("connections", "rate", "arrivals")
+
+
+def resolve(document: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:
+    """The document with the names of the model `Experiment`, durations in seconds, and absolute paths.
+    Required sections that the document lacks are missing.
+    """
+    resolved: dict[str, Any] = dict(document.get("experiment", {}))
+    for name in set(resolved) - set(TITLE_KEYS):
+        fix = did_you_mean(name, TITLE_KEYS)
+        errors.append(InputError(f"experiment.{name}", resolved.pop(name), "there is no such key", fix))
+    if "workload" in document:
+        dialect = dialects(document)[0]
+        resolved["workloads"] = [
+            _resolve_workload(one, folder, dialect, errors) for one in document["workload"]
+        ]
+    resolved["factors"] = document.get("factor", [])
+    if "variant" in document:
+        resolved["variants"] = [
+            _resolve_variant(one, document, folder, errors) for one in document["variant"]
+        ]
+    if "load" in document:
+        resolved["load"] = _convert_durations(document["load"], "load", errors)
+    design = _resolve_design(document.get("design", {}), errors)
+    resolved["design"] = _convert_to_seconds(design, "design", Design, errors)
+    for section, model in (("client", Client), ("loading", Loading)):
+        resolved[section] = _convert_to_seconds(document.get(section, {}), section, model, errors)
+    resolved["override"] = document.get("override", {})
+    if "fleet" in document:
+        resolved["fleet"] = _convert_to_seconds(document["fleet"], "fleet", Fleet, errors)
+    return resolved
+
+
+def _resolve_workload(
+    workload: dict[str, Any],
+    folder: Path,
+    dialect: Dialect,
+    errors: list[InputError],
+    changes: Collection[str] = (),
+) -> dict[str, Any]:
+    if is_script(workload):
+        return resolve_script(workload, folder, errors)
+    if workload.get("name") in ("sql", *bundled.names()):
+        workload = sql_reading.resolve(workload, folder, dialect, errors, changes)
+    if workload.get("name") == "lua":
+        fix = 'Write script = "FILE.lua" instead'
+        errors.append(InputError("workload[lua].name", "lua", "this is not a workload name", fix))
+    return _resolve_backgrounds(workload, folder, dialect, errors)
+
+
+def dialects(document: Mapping[str, Any]) -> list[Dialect]:
+    """The SQL dialects of the variants' servers, without duplicates; PostgreSQL's is last. That of the
+    default server if the document lacks variants.
+    """
+    return sorted({_dialect(variant) for variant in document.get("variant", [{}])})
+
+
+def _dialect(variant: Mapping[str, Any]) -> Dialect:
+    """The SQL dialect of a variant's server."""
+    return sql_reading.dialect_of(variant.get("server", {}))
+
+
+def _convert_durations(load: dict[str, Any], place: str, errors: list[InputError]) -> dict[str, Any]:
+    """[load] or [variant.load] with its durations in seconds, including those of its load shapes."""
+    load = _convert_to_seconds(load, place, Load, errors)
+    for name in ("promise", "abort_if"):
+        if isinstance(limits := load.get(name), dict):
+            load[name] = _convert_to_seconds(limits, f"{place}.{name}", Percentiles, errors)
+    for name, model in TABLES.items():
+        match load.get(name):
+            case dict() as table:
+                load[name] = _convert_to_seconds(table, f"load.{name}", model, errors)
+            case list() as tables:
+                load[name] = [
+                    _convert_to_seconds(table, f"load.{name}[{number}]", model, errors)
+                    if isinstance(table, dict)
+                    else table
+                    for number, table in enumerate(tables, 1)
+                ]
+    return load
+
+
+def _convert_to_seconds(
+    table: dict[str, Any], prefix: str, model: type[BaseModel], errors: list[InputError]
+) -> dict[str, Any]:
+    """`table` with the times of its model converted to seconds, under their names in the model."""
+    table = dict(table)
+    for key in (field.removesuffix("_s") for field in model.model_fields if field.endswith("_s")):
+        if f"{key}_s" in table:
+            value = table.pop(f"{key}_s")
+            fix = f"Did you mean {prefix}.{key}?"
+            errors.append(InputError(f"{prefix}.{key}_s", value, "there is no such key", fix))
+        if key not in table:
+            continue
+        value = table.pop(key)
+        if key == "warmup" and value == "auto":
+            continue
+        try:
+            table[f"{key}_s"] = parse_duration_s(value)
+        except ValueError as error:
+            errors.append(InputError(f"{prefix}.{key}", value, str(error)))
+            # A valid placeholder, so that the rest can be validated.
+            table[f"{key}_s"] = 1.0
+    return table
+
+
+def _resolve_variant(
+    variant: dict[str, Any], document: dict[str, Any], folder: Path, errors: list[InputError]
+) -> dict[str, Any]:
+    """A variant with complete workloads, times in seconds, and absolute paths."""
+    place = f"variant[{variant.get('name', '?')}]"
+    errors += _connection_errors(variant)
+    variant = _resolve_server(move_connection_settings(variant), folder, errors)
+    variant = _resolve_changes(variant, document.get("workload", []), folder, errors)
+    variant["workloads"] += _of_own_dialect(variant, document, folder)
+    if isinstance(load := variant.get("load"), dict):
+        variant["load"] = _convert_durations(load, f"{place}.load", errors)
+    if isinstance(session := variant.get("session"), dict):
+        variant["session"] = _resolve_files(session, _CONNECTION_FILES, folder, f"{place}.session", errors)
+    if isinstance(proxy := variant.get("proxy"), dict):
+        variant["proxy"] = _resolve_files(proxy, ("basedir",), folder, f"{place}.proxy", errors)
+    return variant
+
+
+def _of_own_dialect(
+    variant: dict[str, Any], document: dict[str, Any], folder: Path
+) -> Iterator[dict[str, Any]]:
+    """The workloads that a file writes differently for the variant's server than for the first dialect of
+    the experiment (`@only`), as far as the variant does not change them.
+    """
+    own, shared = _dialect(variant), dialects(document)[0]
+    changed = {one.get("label") for one in variant["workloads"]}
+    for workload in document.get("workload", ()) if own != shared else ():
+        title = workload_title(workload)
+        if title in changed or workload.get("name") not in ("sql", *bundled.names()):
+            continue
+        texts = [_resolve_workload(workload, folder, dialect, []) for dialect in (own, shared)]
+        if texts[0] != texts[1]:
+            yield {**texts[0], "label": title}
+
+
+def _resolve_server(variant: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:
+    """A variant with its server's times in seconds, and files and base directory relative to the experiment's
+    file.
+    """
+    server = variant.get("server")
+    if not isinstance(server, dict):
+        return variant
+    prefix = f"variant[{variant.get('name', '?')}].server"
+    server = _convert_to_seconds(server, prefix, ServerSpec, errors)
+    return {**variant, "server": _resolve_files(server, _SERVER_FILES, folder, prefix, errors)}
+
+
+def _resolve_design(design: dict[str, Any], errors: list[InputError]) -> dict[str, Any]:
+    """[design] with the names and units of the model `Design`."""
+    if "stop" not in design:
+        return design
+    if "blocks" in design:
+        fix = "Drop stop for a fixed number of blocks, or drop blocks and write stop.max_blocks"
+        errors.append(
+            InputError("design.blocks", design["blocks"], "blocks and stop exclude each other", fix)
+        )
+    design = {key: value for key, value in design.items() if key != "blocks"}
+    if not isinstance(design["stop"], dict):
+        return design
+    stop = dict(design["stop"])
+    for name in ("half_width_percent", "max_time_s"):
+        if name in stop:
+            fix = 'Write when = { half_width = "1%" }' if name == "half_width_percent" else "Write max_time"
+            errors.append(InputError(f"design.stop.{name}", stop.pop(name), "there is no such key", fix))
+    if "max_time" in stop:
+        value = stop.pop("max_time")
+        try:
+            stop["max_time_s"] = parse_duration_s(value)
+        except ValueError as error:
+            errors.append(InputError("design.stop.max_time", value, str(error)))
+    when = stop.pop("when", "sure")
+    if when != "sure":
+        text = when.get("half_width") if isinstance(when, dict) and set(when) == {"half_width"} else None
+        percent = parse_percent(text)
+        if percent is None:
+            fix = 'Write when = "sure" or when = { half_width = "1%" }'
+            errors.append(InputError("design.stop.when", when, "there is no such rule", fix))
+        else:
+            stop["half_width_percent"] = percent
+    return {**design, "stop": stop}
+
+
+def _resolve_backgrounds(
+    workload: dict[str, Any], folder: Path, dialect: Dialect, errors: list[InputError]
+) -> dict[str, Any]:
+    """A resolved workload with its background loads resolved, all of them with the tables of all."""
+    entries = workload.get("background")
+    if not isinstance(entries, list):
+        return workload
+    place = f"workload[{workload_title(workload)}].background"
+    backgrounds: list[Any] = []
+    for entry in entries:
+        if not isinstance(entry, dict):
+            backgrounds.append(entry)
+            continue
+        load = {key: entry[key] for key in _BACKGROUND_LOAD if key in entry}
+        named = {"name": "sql", **{key: value for key, value in entry.items() if key not in _BACKGROUND_LOAD}}
+        own: list[InputError] = []
+        if named["name"] == "sql":
+            named = sql_reading.resolve({"label": "background", **named}, folder, dialect, own)
+        elif named["name"] in bundled.names():
+            named = sql_reading.resolve(named, folder, dialect, own)
+        backgrounds.append(named | load)
+        errors += relocate(own, workload_title(named), f"{place}[{workload_title(named)}]")
+    if workload.get("name") == "sql":
+        _share_data([workload := dict(workload), *(one for one in backgrounds if isinstance(one, dict))])
+    return {**workload, "background": backgrounds}
+
+
+def _share_data(workloads: list[dict[str, Any]]) -> None:
+    """Give all of them the tables of all, each statement once."""
+    for key in _DATA_LISTS:
+        lists = [one[key] for one in workloads if isinstance(one.get(key), list)]
+        # A statement may be no text, which the model reports.
+        every: list[Any] = []
+        for one in lists:
+            every += [sql for sql in one if sql not in every]
+        for workload in workloads if every else ():
+            if isinstance(workload.get(key, []), list):
+                workload[key] = every
+    tables: dict[str, Any] = {}
+    for one in reversed(workloads):
+        tables |= one["tables"] if isinstance(one.get("tables"), dict) else {}
+    for one in workloads if tables else ():
+        if isinstance(one.get("tables", {}), dict):
+            one["tables"] = tables
+
+
+def _resolve_changes(
+    variant: dict[str, Any], workloads: list[dict[str, Any]], folder: Path, errors: list[InputError]
+) -> dict[str, Any]:
+    """The variant with the complete workloads that it changes, under the model's key `workloads`."""
+    variant, place = dict(variant), f"variant[{variant.get('name', '?')}]"
+    if "workloads" in variant:
+        value = variant.pop("workloads")
+        fix = "Did you mean workload?"
+        errors.append(InputError(f"{place}.workloads", value, "there is no such key", fix))
+    changes = variant.pop("workload", {})
+    if isinstance(changes, dict):
+        variant["workloads"] = _changed_workloads(variant, changes, workloads, folder, errors)
+    else:
+        fix = "Write [variant.workload]"
+        errors.append(InputError(f"{place}.workload", changes, "this must be a table", fix))
+    if isinstance(load := variant.get("load"), dict):
+        variant["load"] = _without_pairing_keys(load, f"{place}.load", errors)
+    return variant
+
+
+def _connection_errors(variant: Mapping[str, Any]) -> Iterator[InputError]:
+    """Errors for connection settings that another place of the same variant would replace."""
+    server, session = variant.get("server"), variant.get("session")
+    if not isinstance(server, dict) or not isinstance(session, dict):
+        return
+    url = server.get("url")
+    options = dict(parse_qsl(url.partition("?")[2])) if isinstance(url, str) else {}
+    for key in (key for key in ConnectionSettings.model_fields if key in session):
+        place = f"variant[{variant.get('name', '?')}].session.{key}"
+        if key in server:
+            yield InputError(place, session[key], f"server.{key} sets it too", f"Remove server.{key}")
+        option = key.replace("_", "-")
+        # A stored experiment has every default, so only other values can replace those of the URL.
+        is_default = session[key] == ConnectionSettings.model_fields[key].default
+        if option in options and is_default and options[option] != str(session[key]):
+            problem = f"server.url has {option}={options[option]}, which a default value does not replace"
+            yield InputError(place, session[key], problem, f"Remove {option} from the URL")
+
+
+def _resolve_files(
+    table: dict[str, Any], keys: Iterable[str], folder: Path, place: str, errors: list[InputError]
+) -> dict[str, Any]:
+    """`table` with the absolute paths of the files that `keys` name, and of the folder `basedir`."""
+    table = dict(table)
+    for key in keys:
+        exists, kind = (Path.is_dir, "directory") if key == "basedir" else (Path.is_file, "file")
+        if not isinstance(table.get(key), str):
+            continue
+        absolute = (folder / Path(table[key]).expanduser()).resolve()
+        if not exists(absolute):
+            fix = f"It was looked for at {absolute}"
+            errors.append(InputError(f"{place}.{key}", table[key], f"there is no such {kind}", fix))
+        table[key] = str(absolute)
+    return table
+
+
+def _without_pairing_keys(load: Mapping[str, Any], place: str, errors: list[InputError]) -> dict[str, Any]:
+    for key in load.keys() & set(_PAIRING):
+        problem = (
+            "all variants run the same load, because trials are compared in pairs at the same points, times "
+            "and rates"
+        )
+        known = ", ".join(file_keys(VariantLoad))
+        fix = f"Set {key} in [load]; a variant may set {known}"
+        errors.append(InputError(f"{place}.{key}", load[key], problem, fix))
+    return {key: value for key, value in load.items() if key not in _PAIRING}
+
+
+def _changed_workloads(
+    variant: Mapping[str, Any],
+    changes: dict[str, Any],
+    workloads: list[dict[str, Any]],
+    folder: Path,
+    errors: list[InputError],
+) -> list[dict[str, Any]]:
+    """The complete workloads that `changes` affects. A key that is the title of a workload has changes of
+    only that workload; all other keys change every workload.
+    """
+    place, dialect = f"variant[{variant.get('name', '?')}].workload", _dialect(variant)
+    titles = [workload_title(one) for one in workloads]
+    shared = {
+        key: value for key, value in changes.items() if key not in titles or not isinstance(value, dict)
+    }
+    for key in sorted(_TABLES & set(titles) & {key for key in changes if isinstance(changes[key], dict)}):
+        problem = "this is a key of a workload, and the title of one"
+        errors.append(InputError(f"{place}.{key}", None, problem, "Give the workload another label"))
+    resolved = []
+    for title, workload in zip(titles, workloads, strict=True):
+        own = changes[title] if isinstance(changes.get(title), dict) else {}
+        keys = _merge(shared, own)
+        for key in keys.keys() & ELSEWHERE.keys():
+            error = InputError(f"{place}.{key}", keys[key], "a variant sets this elsewhere", ELSEWHERE[key])
+            if error not in errors:
+                errors.append(error)
+        keys = {key: value for key, value in keys.items() if key not in ELSEWHERE}
+        if not keys:
+            continue
+        base = dict(workload)
+        if "script" in keys and "script" not in base:
+            base.pop("name", None)
+        merged = {**_merge(base, keys), "label": title}
+        own_errors: list[InputError] = []
+        resolved.append(_resolve_workload(merged, folder, dialect, own_errors, keys.keys()))
+        errors += relocate(own_errors, title, place)
+    return resolved
+
+
+def relocate(errors: list[InputError], title: str, place: str) -> list[InputError]:
+    """The errors of a workload that belongs to another table, a variant or a workload with background loads,
+    named by its `place` there instead of by its title.
+    """
+    prefix = f"workload[{title}]"
+    return [
+        InputError(place + error.key.removeprefix(prefix), error.value, error.problem, error.fix)
+        if error.key.startswith(prefix)
+        else error
+        for error in errors
+    ]
+
+
+def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with the changes: tables are merged key by key, everything else is replaced."""
+    merged = copy.deepcopy(dict(base))
+    for key, value in changes.items():
+        before = merged.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            merged[key] = _merge(before, value)
+        else:
+            merged[key] = copy.deepcopy(value)
+    return merged
