@@ -69,6 +69,22 @@ def test_a_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert printed.out == f"{name} is written. Next: dbdyno check {name}, then dbdyno run {name}\n"
 
 
+@pytest.mark.parametrize(
+    ("line", "workload", "product"),
+    [
+        ("pgbench -c 8 -j 2 -T 20 bench", "tpcb", "postgresql"),
+        ("PGHOST=db1 pgbench --select-only --client=8 --time=20 bench", "micro/point-query", "postgresql"),
+        ("mysqlslap -c 8 --query='SELECT COUNT(*) FROM t' --create-schema=shop", "queries", "mysql"),
+    ],
+)
+def test_a_command_line_of_another_program(tmp_path: Path, line: str, workload: str, product: str) -> None:
+    experiment = written(tmp_path, line)
+    assert [one.title for one in experiment.workloads] == [workload]
+    assert [point.connections for point in experiment.load.points()] == [8]
+    assert experiment.load.duration_s == (20.0 if product == "postgresql" else 30.0)
+    assert experiment.variants[0].server.product == product
+
+
 def test_a_script_with_loops(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "sweep.sh").write_text(SCRIPT)
     experiment = written(tmp_path, str(tmp_path / "sweep.sh"))

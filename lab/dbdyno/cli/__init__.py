@@ -33,7 +33,7 @@ COMMANDS = {
     "compare": "Compare the variants of an experiment; print the verdict.",
     "bisect": "Find the first version or commit that is slower.",
     "run": "Benchmark one server at several loads; print a table.",
-    "init": "Write an experiment file from questions, sysbench or a run.",
+    "init": "Write an experiment file from questions, commands or a run.",
     "check": "Validate an experiment; show what it needs on this machine.",
     "plan": "Show what a comparison will cost and how precise it will be.",
     "workloads": "List the bundled workloads, or print one.",

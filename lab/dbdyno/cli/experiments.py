@@ -22,13 +22,13 @@ def init(
         typer.Option(
             "--from",
             metavar="TEXT",
-            help='Instead of questions: "sysbench …" (a command line), a shell script that calls sysbench, '
+            help="Instead of questions: a command line or shell script of sysbench, pgbench or mysqlslap, "
             "or a stored run (its folder, number or experiment).",
         ),
     ] = None,
     results: Results = RESULTS,
 ) -> None:
-    """Write an experiment file from questions, sysbench or a run."""
+    """Write an experiment file from questions, commands or a run."""
     from dbdyno.commands.init import init as work
 
     work(file, origin, results)

@@ -1,5 +1,5 @@
 """`dbdyno init [FILE]`: writes a first experiment file, with comments, from five questions, from a command
-line or a script of sysbench, or from a stored run.
+line or a script of sysbench, pgbench or mysqlslap, or from a stored run.
 
 A file that exists is not changed. The file that is written can be read: `dbdyno check` accepts it.
 """
@@ -20,16 +20,8 @@ from dbdyno.commands.option_document import OneLine, as_toml, make_document
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.reading import read
 from dbdyno.problem import Problem
-from dbdyno.reading.call import find_calls
-from dbdyno.reading.document import load
-from dbdyno.reading.reading import read as read_document
-from dbdyno.reading.translation import (
-    Translation,
-    is_command,
-    translate_document,
-    translate_reading,
-    translate_text,
-)
+from dbdyno.reading.document import load, parse
+from dbdyno.reading.translation import Translation, is_command, translate_document
 from dbdyno.redaction import redact
 from dbdyno.store import files
 from dbdyno.store.listing import find_run
@@ -63,19 +55,20 @@ def init(file: Path, origin: str | None, results: Path) -> None:
     if origin is None:
         source = _ask()
     elif is_command(origin):
-        source = _translated(translate_text(origin, Path()))
+        document = parse(origin.encode(errors="replace"), "the command line")
+        source = _translated(translate_document(document, Path()))
     elif os.path.exists(origin) and not os.path.isdir(origin):  # noqa: PTH110, PTH112 — any text is allowed.
         source = _of_file(Path(origin), file)
     elif (shown := redact(origin)) != origin:
         raise Problem(
-            f"--from {shown}: this is no call of sysbench, no file and no stored run",
-            'Give a call of sysbench as text: --from "sysbench … run"',
+            f"--from {shown}: this is no call of a benchmark program, no file and no stored run",
+            'Give a call as text: --from "sysbench … run"',
         )
     elif len(origin) > _NAME_MAX or "\0" in origin:
         raise Problem(
-            f"--from {origin[:40]!r}…: this is no call of sysbench, "
+            f"--from {origin[:40]!r}…: this is no call of a benchmark program, "
             f"and a name has at most {_NAME_MAX:,} characters",
-            'Give a call of sysbench as text: --from "sysbench … run"',
+            'Give a call as text: --from "sysbench … run"',
         )
     else:
         run = find_run(results, Path(origin))
@@ -97,10 +90,7 @@ def _of_file(path: Path, file: Path) -> str:
     """The experiment of a shell script."""
     if path.suffix == ".toml":
         raise Problem(f"--from {path}: this is an experiment file already", f"Copy it: cp {path} {file}")
-    document = load(path)
-    if any(call.tool == "sysbench" for call in find_calls(document)):
-        return _translated(translate_document(document, path.parent))
-    return _translated(translate_reading(read_document(document)))
+    return _translated(translate_document(load(path), path.parent))
 
 
 def write_translation(file: Path, translation: Translation, command: str) -> None:

@@ -22,7 +22,7 @@ _PROGRAMS = linear(
     r"(?:^|[\s/\"'`$(;&|=])(?:sysbench|pgbench|mysqlslap|mariadb-slap)(?:\s|$|[\"'],|[\"']\]|/\S*\s+--)|--(?:mysql|pgsql)-(?:host|socket|user)="
 )
 _PROGRAM = linear(r"(?<![\w./-])(?:[\w./-]{0,200}/)?(?:sysbench|pgbench|mysqlslap|mariadb-slap)(?=\s)")
-_NAMES = ("sysbench", "pgbench", "mysqlslap", "mariadb-slap")
+PROGRAMS = ("sysbench", "pgbench", "mysqlslap", "mariadb-slap")
 # What separates commands, and what runs the text that it reads.
 _SEPARATORS = ("&&", "||", "|", "do", "then", "else", "{", "(")
 _SHELL = frozenset(("bash", "sh", "ssh", "xargs", "eval"))
@@ -154,7 +154,7 @@ def _is_printed(words: tuple[str, ...]) -> bool:
 
 def _unquote(command: Command) -> Command:
     """The command that is one word of another one: of `bash -c`, of `ssh`, or of a function's argument."""
-    if any(word.rpartition("/")[2] in _NAMES for word in command.words):
+    if any(word.rpartition("/")[2] in PROGRAMS for word in command.words):
         return command
     for word in command.words:
         if " " in word and (match := _PROGRAM.search(word)):
@@ -169,7 +169,7 @@ def _unquote(command: Command) -> Command:
 
 def _call(command: Command) -> Call | None:
     words = tuple(word for word in command.words if word)
-    at = next((at for at, word in enumerate(words) if word.rpartition("/")[2] in _NAMES), None)
+    at = next((at for at, word in enumerate(words) if word.rpartition("/")[2] in PROGRAMS), None)
     if at is None:
         # A path that a document has cut, before options of sysbench.
         at = (
@@ -178,7 +178,7 @@ def _call(command: Command) -> Call | None:
         )
         tool = "sysbench"
     else:
-        while at + 1 < len(words) and words[at + 1].rpartition("/")[2] in _NAMES:
+        while at + 1 < len(words) and words[at + 1].rpartition("/")[2] in PROGRAMS:
             # The image of a container has the name of its program.
             at += 1
         tool = PurePosixPath(words[at]).name

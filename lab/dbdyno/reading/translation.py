@@ -1,5 +1,5 @@
 """Translates documents into an experiment: its workloads and loads are those of the calls, and it has a
-variant for each variant of the document that differs in settings. A command line of sysbench is one, too.
+variant for each variant of the document that differs in settings. A command line is one, too.
 
 The names of a bundled workload's options are those of its model. What has no counterpart is listed, and no
 password gets into the experiment or into a message.
@@ -19,11 +19,11 @@ from dbdyno.experiment.oltp import OltpWorkload
 from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.problem import Problem
 from dbdyno.reading.attribution import differing_settings
-from dbdyno.reading.call import Call, find_calls, whole_number
-from dbdyno.reading.document import Document, parse
+from dbdyno.reading.call import PROGRAMS, Call, find_calls, whole_number
+from dbdyno.reading.document import Document
 from dbdyno.reading.limits import HOSTS_MAX, LOADS_MAX, NOTES_MAX, SQL_TOTAL_MAX, WORKLOADS_MAX, sentence
 from dbdyno.reading.patterns import linear
-from dbdyno.reading.reading import Reading
+from dbdyno.reading.reading import Reading, read
 from dbdyno.reading.setting import POSTGRESQL
 
 # Options with the same meaning as a key, under any of their names.
@@ -89,23 +89,18 @@ class Translation:
 
 
 def is_command(text: str) -> bool:
-    """Whether the text is a command line of sysbench, not a path."""
+    """Whether the text is a command line of a benchmark program, not a path."""
     words = text.split()
-    return len(words) > 1 and any(Path(word).name == "sysbench" for word in words)
-
-
-def translate_text(text: str, folder: Path) -> Translation:
-    """The experiment of a command line, or of a shell script with its variables and loops. Lua scripts are
-    relative to `folder`. Raises Problem if it calls no workload of a database.
-    """
-    return translate_document(parse(text.encode(errors="replace"), ""), folder)
+    return len(words) > 1 and any(Path(word).name in PROGRAMS for word in words)
 
 
 def translate_document(document: Document, folder: Path) -> Translation:
-    """The experiment of a document, as of its text."""
+    """The experiment of a command line, or of a shell script with its variables and loops. Lua scripts are
+    relative to `folder`. Raises Problem if it calls no workload of a database.
+    """
     calls = [call for call in find_calls(document) if call.tool == "sysbench"]
     if not calls:
-        raise Problem("the script has no call of sysbench", 'Give one as text: --from "sysbench … run"')
+        return translate_reading(read(document))
     translation = _translate(calls, folder)
     translation.notes += _lines_left_out(document)
     translation.notes += [f"line {one.line}: {sentence(one)}" for one in document.left_out]
