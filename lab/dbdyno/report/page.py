@@ -44,8 +44,6 @@ def page(report: Report, charts: Sequence[Chart], rendered: RenderedCharts, lang
     """
     environment = environment_for(language)
     environment.globals.update(
-        formatting=formatting,
-        result_text=result_text,
         load_rows=load_rows,
         load_columns=LOAD_COLUMNS,
         statement_rows=statement_rows,
@@ -90,7 +88,13 @@ def environment_for(language: str) -> Environment:
     )
     # The pages of `ui` show verdicts too.
     environment.globals.update(
-        _=compose_line, compose_count=compose_count, code=_code, PER=PER, suite_tables=suite_tables
+        _=compose_line,
+        compose_count=compose_count,
+        code=_code,
+        formatting=formatting,
+        result_text=result_text,
+        PER=PER,
+        suite_tables=suite_tables,
     )
     return environment
 

@@ -13,7 +13,6 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
-from dbdyno.report import formatting
 from dbdyno.report.model import Report, gather
 from dbdyno.report.page import environment_for
 from dbdyno.report.summary import Summary, summarize
@@ -53,7 +52,7 @@ class Pages:
     def __post_init__(self) -> None:
         self.templates: Environment = environment_for(self.language)
         self.templates.loader = ChoiceLoader([PackageLoader("dbdyno.ui"), PackageLoader("dbdyno.report")])
-        self.templates.globals.update(formatting=formatting, view=view, drawing=drawing)
+        self.templates.globals.update(view=view, drawing=drawing)
 
     def render(self, name: str, **values: Any) -> str:
         """A template with these values."""
