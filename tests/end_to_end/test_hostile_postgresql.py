@@ -392,7 +392,7 @@ def test_a_farewell_is_heard() -> None:
 
     for misdeed in (sends_and_closes(BOUND + row(b"x") + last), after):
         with hostile({"execute": misdeed}) as server:
-            # The run goes on with new connections, and counts what the server said and not the loss.
+            # The run goes on with new connections, and counts the error of the server, not the loss.
             errors = attack(server).held(0).end["phases"]["measure"]["errors"]
             assert set(errors) == {"57P01"}
 
@@ -499,5 +499,5 @@ def test_a_signal_ends_the_wait_for_a_server_that_reads_no_rows() -> None:
 )
 def test_a_server_that_leaves_in_the_middle_of_rows_is_told(last: bytes, words: str) -> None:
     with hostile({"query": asks_for_rows_and(sends_and_closes(last))}) as server:
-        told = attacks.attack(server, "prepare", target={"protocol": "postgresql"}, workload=MANY_ROWS)
-        told.refused(4, words)
+        attack = attacks.attack(server, "prepare", target={"protocol": "postgresql"}, workload=MANY_ROWS)
+        attack.refused(4, words)

@@ -72,3 +72,9 @@ def test_the_short_form_of_a_check_has_the_values_of_its_evidence() -> None:
     )
     assert form(shared, {"server": "mariadbd"}) == "another database server was busy on this machine"
     assert (form("", {}), form(None, {})) == ("", None)
+
+
+def test_a_report_reads_the_catalogue_and_no_copy_of_it() -> None:
+    of_report = PAGE.parents[1] / "lab" / "dbdyno" / "report" / "templates" / "checks.md"
+    assert of_report.is_symlink()
+    assert of_report.samefile(PAGE)

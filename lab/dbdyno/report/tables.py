@@ -5,9 +5,10 @@ statements and of its background loads, and the longest gaps; and a run as CSV o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
+from typing import TypeVar
 
 from dbdyno import result_text
 from dbdyno.experiment.metrics import FEW_PERCENTILES, LATENCY_MEAN, PERCENTILES, THROUGHPUT
@@ -17,6 +18,9 @@ from dbdyno.spreadsheet import write_csv
 from dbdyno.store import Run
 from dbdyno.store.measured import BackgroundFigures, Figures, MeasuredTrial, StatementFigures
 from dbdyno.text import compose
+
+# What a trial has by name: figures of its statements, or of its background loads.
+AnyPart = TypeVar("AnyPart", StatementFigures, BackgroundFigures)
 
 COLUMNS = (
     "trial", "block", "variant", "workload", "unit", "level", "status", "failure", "failed_by",
@@ -152,17 +156,8 @@ def background_rows(
     trials: Sequence[MeasuredTrial], variants: Sequence[str], workload: str
 ) -> Iterator[BackgroundRow]:
     """A row for each background load of a workload, load and variant."""
-    counted = [one for one in trials if one.workload == workload and one.background]
-    for name in dict.fromkeys(name for one in counted for name in one.background):
-        for point in sorted({one.point for one in counted}):
-            for variant in variants:
-                of_row = [
-                    one.background[name]
-                    for one in counted
-                    if (one.variant, one.point) == (variant, point) and name in one.background
-                ]
-                if of_row:
-                    yield BackgroundRow(name, formatting.load(*point), variant, _background_cells(of_row))
+    for name, load, variant, loads in _by_row(trials, variants, workload, lambda trial: trial.background):
+        yield BackgroundRow(name, load, variant, _background_cells(loads))
 
 
 def _background_cells(loads: Sequence[BackgroundFigures]) -> list[str]:
@@ -199,22 +194,33 @@ def statement_rows(report: Report, workload: str) -> list[StatementRow]:
     """A row for each statement, load and variant; [] if the workload has one kind of statement at most, whose
     latencies are those of the transaction.
     """
-    rows = list(_statement_rows(report, workload))
+    rows = [
+        StatementRow(name, load, variant, _statement_cells(figures))
+        for name, load, variant, figures in _by_row(
+            report.trials, report.variants, workload, lambda trial: trial.statements
+        )
+    ]
     return rows if len({row.name for row in rows}) > 1 else []
 
 
-def _statement_rows(report: Report, workload: str) -> Iterator[StatementRow]:
-    trials = [one for one in report.trials if one.workload == workload and one.statements]
-    for name in dict.fromkeys(name for one in trials for name in one.statements):
-        for point in sorted({one.point for one in trials}):
-            for variant in report.variants:
-                figures = [
-                    one.statements[name]
-                    for one in trials
-                    if (one.variant, one.point) == (variant, point) and name in one.statements
+def _by_row(
+    trials: Sequence[MeasuredTrial],
+    variants: Sequence[str],
+    workload: str,
+    parts: Callable[[MeasuredTrial], Mapping[str, AnyPart]],
+) -> Iterator[tuple[str, str, str, list[AnyPart]]]:
+    """Name of a part of the trials, load, variant, and that part of each trial which has it."""
+    with_parts = [trial for trial in trials if trial.workload == workload and parts(trial)]
+    for name in dict.fromkeys(name for trial in with_parts for name in parts(trial)):
+        for point in sorted({trial.point for trial in with_parts}):
+            for variant in variants:
+                of_row = [
+                    parts(trial)[name]
+                    for trial in with_parts
+                    if (trial.variant, trial.point) == (variant, point) and name in parts(trial)
                 ]
-                if figures:
-                    yield StatementRow(name, formatting.load(*point), variant, _statement_cells(figures))
+                if of_row:
+                    yield name, formatting.load(*point), variant, of_row
 
 
 def _statement_cells(figures: Sequence[StatementFigures]) -> list[str]:

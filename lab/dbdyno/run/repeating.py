@@ -1,8 +1,8 @@
 """Decides which trials run again, and whether a variant can run its load at all.
 
-Blocks with foreign load run again: when every planned trial has ended, or, if the judge is asked after every
-block (`design.stop`), directly after the block. A trial that failed, but not because of its server, runs once
-more.
+Blocks with foreign load run again: when every planned trial has ended, or, if the judge decides after every
+block whether to stop (`design.stop`), directly after the block. A trial that failed, but not because of its
+server, runs once more.
 """
 
 from __future__ import annotations

@@ -250,7 +250,7 @@ class Replication(Document):
 
     @property
     def has_word(self) -> bool:
-        """Whether anything is said that may be wrong."""
+        """Whether a sentence claims anything that may be wrong."""
         effects = [
             *self.factors,
             *(one.curve for one in self.comparisons if one.curve),

@@ -116,7 +116,7 @@ def _is_foreign(claim: Claim, series: Sequence[Series]) -> bool:
 
 
 def _subjects(series: Sequence[Series]) -> Subjects:
-    """Tells series apart by their names and the headings above them."""
+    """Distinguishes series by their names and the headings above them."""
     return Subjects([f"{one.label} {one.heading.text}" for one in series])
 
 
