@@ -20,6 +20,8 @@ FUZZ_SECONDS ?= 600
 # The demo shows what cargo and pip do, since the first build takes minutes.
 CARGO_OUTPUT := --quiet
 PIP_OUTPUT := --quiet
+# What the end-to-end tests use besides the build.
+TEST_NEEDS := packages-servers packages-peers packages-proxies packages-browser mysql mariadb-plugins docker
 FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 
 .PHONY: help build demo quick check audit test test-long bench bench-truth bench-examples bench-faults what-works docs docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers packages-proxies packages-browser mysql foreign mariadb-plugins fuzz packages-fuzz docker FORCE
@@ -51,12 +53,11 @@ check: build ## run all checks that need no database server: formats, linters, t
 	@scripts/audit
 	$(BIN)/pytest tests/unit -m "not long" --numprocesses=auto --dist=worksteal --quiet
 
-test: check packages-servers packages-peers packages-proxies packages-browser mysql mariadb-plugins docker ## run check, then the end-to-end tests on real servers
+test: check $(TEST_NEEDS) ## run check, then the end-to-end tests on real servers
 	$(BIN)/pytest tests/end_to_end -m "not alone and not long" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=15 --quiet
 	$(BIN)/pytest tests/end_to_end -m "alone and not long" --durations=15 --quiet
 
-test-long: build packages-servers packages-peers mysql foreign ## run tests too long for CI: the wheel, the longest end-to-end tests, the verdict's guarantees by simulation, fuzzing, faults, long loads
-	@scripts/debian-packages docker
+test-long: build $(TEST_NEEDS) foreign ## run tests too long for CI: the wheel, the longest end-to-end tests, the verdict's guarantees by simulation, fuzzing, faults, long loads
 	scripts/docker-image .servers/docker-python.tar python3 python3-venv
 	scripts/wheels dist $$(uname -m)
 	$(BIN)/pytest tests/wheel

@@ -27,14 +27,14 @@ RUN_S_MAX = 240.0
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault: what it is, how it happens, and whether hosts are left for all engines."""
+    """One fault: what it is, how it happens to a host, and whether hosts are left for all engines."""
 
     name: str
-    inject: Callable[[Scene], None]
+    inject: Callable[[Host], None]
     # Engines that may run on one host: with 2, two of three hosts have room for the fleet.
     per_host: int = 1
-    # Restores the hosts for the next fault.
-    repair: Callable[[Scene], None] = lambda _scene: None
+    # Restores the host for the next fault.
+    repair: Callable[[Scene, Host], None] = lambda _scene, _host: None
     # Whether a trial fails; a slow network makes none fail.
     is_fatal: bool = True
     # Whether dbdyno itself ends, and the run is then resumed.
@@ -64,11 +64,11 @@ def send_signal(host: Host, number: signal.Signals, *words: str) -> bool:
     return bool(processes)
 
 
-def _kill(host: int, *words: str, number: signal.Signals = signal.SIGKILL) -> Callable[[Scene], None]:
+def _kill(*words: str, number: signal.Signals = signal.SIGKILL) -> Callable[[Host], None]:
     """A fault that sends a signal."""
 
-    def inject(scene: Scene) -> None:
-        assert send_signal(scene.hosts[host], number, *words), f"no process {words} on host {host + 1}"
+    def inject(host: Host) -> None:
+        assert send_signal(host, number, *words), f"no process {words} on {host.name}"
 
     return inject
 
@@ -81,43 +81,45 @@ def restart_node(scene: Scene, host: Host) -> None:
         start_node(host, scene.environment, scene.hosts[0])
 
 
-def _restart_third(scene: Scene) -> None:
-    restart_node(scene, scene.hosts[2])
+def _restart(scene: Scene, host: Host) -> None:
+    restart_node(scene, host)
     time.sleep(3.0)
-
-
-def _impair(delay_s: float = 0.0, loss: float = 0.0) -> Callable[[Scene], None]:
-    return lambda scene: scene.hosts[2].impair(delay_s, loss)
-
-
-def _cut(scene: Scene) -> None:
-    scene.hosts[2].cut()
 
 
 ACTOR, RAYLET = ("ray::EngineHost",), ("raylet/raylet", "--")
 FAULTS = (
-    Fault("`kill -9` of an engine", _kill(2, *ENGINE)),
-    Fault("an engine hangs (SIGSTOP)", _kill(2, *ENGINE, number=signal.SIGSTOP)),
-    Fault("`kill -9` of an actor", _kill(2, *ACTOR)),
-    Fault("an actor hangs (SIGSTOP)", _kill(2, *ACTOR, number=signal.SIGSTOP)),
+    Fault("`kill -9` of an engine", _kill(*ENGINE)),
+    Fault("an engine hangs (SIGSTOP)", _kill(*ENGINE, number=signal.SIGSTOP)),
+    Fault("`kill -9` of an actor", _kill(*ACTOR)),
+    Fault("an actor hangs (SIGSTOP)", _kill(*ACTOR, number=signal.SIGSTOP)),
     Fault(
         "a raylet hangs (SIGSTOP); the other hosts have room",
-        _kill(2, *RAYLET, number=signal.SIGSTOP), 2, _restart_third,
+        _kill(*RAYLET, number=signal.SIGSTOP), 2, _restart,
     ),
-    Fault("`kill -9` of dbdyno, then `--resume`", _kill(0, "dbdyno", "compare"), is_driver=True),
-    Fault("`kill -9` of a raylet; the other hosts have room", _kill(2, *RAYLET), 2, _restart_third),
-    Fault("`kill -9` of a raylet; no room for all engines", _kill(2, *RAYLET), 1, _restart_third),
-    Fault("a host is cut off; the others have room", _cut, 2, _restart_third),
-    Fault("a host is cut off; no room for all engines", _cut, 1, _restart_third),
-    Fault("a host answers 30 ms late", _impair(delay_s=0.015), repair=_impair(), is_fatal=False),
+    Fault("`kill -9` of dbdyno, then `--resume`", _kill("dbdyno", "compare"), is_driver=True),
+    Fault("`kill -9` of a raylet; the other hosts have room", _kill(*RAYLET), 2, _restart),
+    Fault("`kill -9` of a raylet; no room for all engines", _kill(*RAYLET), 1, _restart),
+    Fault("a host is cut off; the others have room", Host.cut, 2, _restart),
+    Fault("a host is cut off; no room for all engines", Host.cut, 1, _restart),
     Fault(
-        "the clock of a host jumps by 7 s",
-        lambda scene: scene.hosts[2].step_clock(7),
-        1,
-        lambda scene: scene.hosts[2].step_clock(0),
+        "a host answers 30 ms late",
+        lambda host: host.impair(delay_s=0.015),
+        repair=lambda _scene, host: host.impair(),
         is_fatal=False,
     ),
-    Fault("a host loses 3 % of its packets", _impair(loss=0.03), repair=_impair(), is_fatal=False),
+    Fault(
+        "the clock of a host jumps by 7 s",
+        lambda host: host.step_clock(7),
+        1,
+        lambda _scene, host: host.step_clock(0),
+        is_fatal=False,
+    ),
+    Fault(
+        "a host loses 3 % of its packets",
+        lambda host: host.impair(loss=0.03),
+        repair=lambda _scene, host: host.impair(),
+        is_fatal=False,
+    ),
 )  # fmt: skip
 
 
@@ -148,10 +150,11 @@ def observe(
     while len(scene.engines()) < 3 and process.poll() is None and time.monotonic() - began < 120.0:
         time.sleep(0.1)
     time.sleep(delay_s)
+    host = scene.hosts[0] if fault.is_driver else _host_with_engine(scene)
     stopped_s = None
     if process.poll() is None:
         before = set(scene.engines())
-        fault.inject(scene)
+        fault.inject(host)
         hit = time.monotonic()
         # The repeat of the trial has other processes.
         while before & set(scene.engines()) and time.monotonic() - hit < 60.0:
@@ -165,8 +168,14 @@ def observe(
         err += "\nit did not end"
     if fault.is_driver:
         out, err = scene.compare("--resume").communicate(timeout=RUN_S_MAX)
-    fault.repair(scene)
+    fault.repair(scene, host)
     return _outcome(scene, fault, process.returncode, out + err, stopped_s)
+
+
+def _host_with_engine(scene: Scene) -> Host:
+    """A host to hit: not the first, which has dbdyno. Ray chooses which hosts get the engines."""
+    others = scene.hosts[2], scene.hosts[1]
+    return next((host for host in others if host.find(*ENGINE)), others[0])
 
 
 def _outcome(scene: Scene, fault: Fault, code: int, text: str, stopped_s: float | None) -> Outcome:

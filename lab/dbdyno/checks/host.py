@@ -22,8 +22,8 @@ from dbdyno.experiment.base import format_cpus, parse_cpus
 from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.experiment.quantities import number
 from dbdyno.experiment.server import size_bytes
+from dbdyno.experiment.workload import ROW_BYTES
 from dbdyno.finding import Finding
-from dbdyno.run.times import ROW_BYTES
 from dbdyno.servers.server import Description
 from dbdyno.servers.url import parse_url
 from dbdyno.text import compose, join, mark

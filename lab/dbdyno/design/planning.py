@@ -20,10 +20,11 @@ from dbdyno.experiment.metrics import CAPACITY, THROUGHPUT
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, schedule, split_by_start
 from dbdyno.experiment.slices import load_s
+from dbdyno.experiment.workload import ROW_BYTES
 from dbdyno.run import progress
 from dbdyno.run.loading import data_key
 from dbdyno.run.pilot import has_pilot
-from dbdyno.run.times import ROW_BYTES, Estimate
+from dbdyno.run.times import Estimate
 from dbdyno.run.warmup import has_trials, has_warmup_trials, length_s, warmup_trials
 from dbdyno.servers.usage import this_machine
 from dbdyno.stats.precision import Components, components, factors, scatter

@@ -16,6 +16,9 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
 # Titles of workloads: names, which may have a group in front, as in `micro/scan`.
 TITLE = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}(/[A-Za-z0-9][A-Za-z0-9._-]{0,79})?$"
 
+# Bytes of a row of the bundled workloads on disk with its indexes, measured on MariaDB 10.11.
+ROW_BYTES = 230.0
+
 
 class BaseWorkload(Model):
     """Transactions that the load repeats, and their data."""

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from dbdyno.reading.document import Document
 from dbdyno.reading.patterns import linear
@@ -129,8 +130,14 @@ class Headings:
     """Finds the heading of each result of a document."""
 
     def __init__(self, document: Document, occupied: frozenset[int]) -> None:
-        self._texts = document.texts
-        self._candidates: list[Heading] = []
+        self._document, self._occupied = document, occupied
+
+    @cached_property
+    def _candidates(self) -> Sequence[Heading]:
+        """All lines that may be a heading, in order; found when a result asks for one, because most documents
+        without results are long.
+        """
+        document, candidates = self._document, []
         # The Markdown headings that are open, by level.
         levels: dict[int, str] = {}
         is_fenced = False
@@ -143,7 +150,7 @@ class Headings:
                 level = len(match[1])
                 levels = {one: text for one, text in levels.items() if one < level}
             text = line.strip(_STRIPPED)
-            if index in occupied or len(text) < 2 or not _LETTER.search(text) or _OUTPUT.search(line):
+            if index in self._occupied or len(text) < 2 or not _LETTER.search(text) or _OUTPUT.search(line):
                 # Most lines of results have only numbers.
                 continue
             if _DIGIT.search(text):
@@ -157,10 +164,15 @@ class Headings:
                 # A comment of a script says what the script does, not what a result is of.
                 continue
             section = levels[max(levels)] if levels else ""
-            self._candidates.append(Heading(text[:_MARKED_LENGTH_MAX], index, section, rank))
+            candidates.append(Heading(text[:_MARKED_LENGTH_MAX], index, section, rank))
             if match:
                 levels[len(match[1])] = text
-        self._comments = Counter(one.text for one in self._candidates if one.rank == 1)
+        return candidates
+
+    @cached_property
+    def _comments(self) -> Counter[str]:
+        """How often each comment in a block of code occurs."""
+        return Counter(one.text for one in self._candidates if one.rank == 1)
 
     def between(self, start: int, end: int) -> tuple[Heading, str]:
         """The last heading in lines start to end - 1, and the workload that another one names. A comment in
@@ -182,7 +194,7 @@ class Headings:
 
     def has_run_number(self, start: int, end: int) -> bool:
         """Whether a line from start to end - 1 has the number of a repetition."""
-        return any(_RUN.search(self._texts[index]) for index in range(max(start, end - _NEAR), end))
+        return any(_RUN.search(self._document.texts[index]) for index in range(max(start, end - _NEAR), end))
 
 
 def _without_general(text: str) -> str:

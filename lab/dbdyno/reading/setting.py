@@ -21,11 +21,7 @@ _BOX = linear(r"(?<!\s)\s*+\|\s*+([a-z]\w*+)\s*+\|(.{0,10000}+)$")
 _BOX_HEADING = linear(r"(?<!\s)\s*+\|\s*+Variable_name\s*+\|\s*+Value\s*+\|", re.IGNORECASE)
 # What a client prints into a file: names and values with a tab, a comma or blanks between them.
 _LIST_HEADING = linear(r"(?<!\s)\s*+[\"']?Variable_name[\"']?[\s,;]+[\"']?Value[\"']?\s*+$", re.IGNORECASE)
-_LISTED = linear(
-    r"(?<!\s)\s*+[\"']?([a-z]\w{2,63}+)[\"']?(?:\t|\s*+[,;]|"
-    r"\s++)\s*+[\"']?(.{0,10000}?)[\"']?\s*$",
-    re.IGNORECASE,
-)
+_LISTED = linear(r"(?<!\s)\s*+[\"']?([a-z]\w{2,63}+)[\"']?(?:\t|\s*+[,;]|\s++)", re.IGNORECASE)
 # The form of \G.
 _VERTICAL = linear(r"(?<!\s)\s*+Variable_name:\s*+([a-z]\w++)\s*+$", re.IGNORECASE)
 _VERTICAL_VALUE = linear(r"(?<!\s)\s*+Value:\s?(.{0,10000})$", re.IGNORECASE)
@@ -129,7 +125,7 @@ def _list(document: Document, first: int) -> Settings:
         match = _LISTED.match(text)
         if match is None or text.startswith("```"):
             break
-        values[_name(match[1])] = (match[2], index)
+        values[_name(match[1])] = (text[match.end() :].strip().strip("\"'"), index)
         last = index
     return Settings("mysql", True, values, first, last)
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from dbdyno.checks.tables import shapes
 from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload, Variant, Workload
 from dbdyno.experiment.server import Location, may_be_one_database
+from dbdyno.experiment.workload import ROW_BYTES
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.description import describe
@@ -38,7 +39,7 @@ from dbdyno.run.loading import (
 )
 from dbdyno.run.marked_tables import drop_command, drop_instruction
 from dbdyno.run.progress import Listener
-from dbdyno.run.times import ROW_BYTES, StepTimes
+from dbdyno.run.times import StepTimes
 from dbdyno.servers import open_server
 from dbdyno.servers.kinds.local import WORKING_BYTES
 from dbdyno.servers.server import Server

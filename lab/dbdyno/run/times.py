@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 from dbdyno.experiment.slices import load_s
+from dbdyno.experiment.workload import ROW_BYTES
 from dbdyno.run import progress
 from dbdyno.store.endings import FAILED, MEASURING, OTHER, WARMUP
 
@@ -23,7 +24,6 @@ TRIAL_OVERHEAD_S = 0.4
 LOADING_S = 8.0
 ROWS_PER_S = 60_000.0
 # A group's data are restored before its trials.
-ROW_BYTES = 230.0
 COPY_BYTES_PER_S = 300e6
 # A pilot has one to three steps of 3 s, rarely more (run/pilot.py).
 PILOT_S = 6.0

@@ -53,6 +53,8 @@ _LINES = tuple(
 # What is printed during the run, of 0.5 ("[  10s] threads: 64, tps: 123.00, …") and 1.0 ("[ 10s ] thds: 64
 # tps: …").
 INTERVAL = linear(r"\[ *\d+s ?\] (?:thds|threads): (\d+),? (?:tps|eps): ([\d.]+)")
+# A line without it has no figure of a summary.
+_FIGURE = linear(r":\s*+\d")
 _PERCENTILE = linear(rf"(?<!\d)(\d{{2,3}})(?:th|st|nd|rd)? percentile:{_NUMBER}")
 _RATE = linear(r"\(\s*([\d.,]+) per sec\.\)")
 _RATES = {"transactions": "tps", "queries": "qps"}
@@ -214,6 +216,8 @@ def _begins_again(text: str, figures: dict[str, Figure]) -> bool:
 
 def _take(text: str, index: int, figures: dict[str, Figure]) -> bool:
     """Adds the figures of a line; whether it has any. The first of a name counts."""
+    if not _FIGURE.search(text):
+        return False
     if match := _PERCENTILE.search(text):
         _keep(figures, f"p{match[1]}_ms", match[2], index)
         return True

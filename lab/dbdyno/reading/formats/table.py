@@ -140,13 +140,15 @@ def _csv_separator(document: Document, index: int) -> str:
         if separator not in text:
             continue
         titles, row = (_csv_cells(one, separator) for one in document.texts[index : index + 2])
-        is_known = any(
-            table_headings.figure(one) or table_headings.figure_within(one)[0] for one in (*titles, *row)
-        )
-        has_words = all(_is_title(one) for one in titles[1:])
-        if 1 < len(titles) == len(row) <= COLUMNS_MAX and is_known and has_words:
+        is_row = 1 < len(titles) == len(row) <= COLUMNS_MAX
+        if is_row and all(_is_title(one) for one in titles[1:]) and _is_known((*titles, *row)):
             return separator if any(_NUMBER.fullmatch(one) for one in row) else ""
     return ""
+
+
+def _is_known(cells: Sequence[str]) -> bool:
+    """Whether one of the cells names a figure."""
+    return any(table_headings.figure(one) or table_headings.figure_within(one)[0] for one in cells)
 
 
 def _is_title(text: str) -> bool:

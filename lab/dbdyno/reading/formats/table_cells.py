@@ -52,7 +52,7 @@ class Cell:
 _SLASH = re.compile(r"\s{0,9}+/\s{0,9}+")
 # "latency(avg / .95)", "new/old (TPS)", "Latency p50/p95/p99".
 _IN_PARENTHESES = linear(r"([^()（）]{0,100})[(（]([^()（）]{0,100}/[^()（）]{0,100})[)）]\s*")
-_BEFORE_PARENTHESES = linear(r"([^()（）]{0,100}/[^()（）]{0,100})([(（][^()（）]{0,100}[)）])\s*")
+_BEFORE_PARENTHESES = linear(r"([^()（）]{0,200}+)([(（][^()（）]{0,100}+[)）])\s*+")
 # A number that is no heading: a large one, a change, one with a deviation or with others in parentheses.
 _CHANGE = re.compile(r"[+-]\d[\d.,]{0,20}+\s?%$")
 _VERSION_MAX = 100
@@ -136,7 +136,7 @@ def _titles(title: str, texts: Sequence[str]) -> Sequence[str]:
     before, after, listed = "", "", title
     if match := _IN_PARENTHESES.fullmatch(title):
         before, listed = f"{match[1].strip()} ", match[2]
-    elif match := _BEFORE_PARENTHESES.fullmatch(title):
+    elif (match := _BEFORE_PARENTHESES.fullmatch(title)) and "/" in match[1]:
         listed, after = match[1], f" {match[2]}"
     parts = _SLASH.split(listed.strip())
     if not 1 < number <= _PARTS_MAX or len(parts) != number:

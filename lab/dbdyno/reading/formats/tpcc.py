@@ -30,8 +30,7 @@ _HAMMERDB_USERS = linear(
 _HAMMERDB_RESULT = linear(
     r"System achieved (\d+) (?:(NOPM) from (\d+) (?:[\w ]{1,40}? )?TPM|(?:[\w ]{1,40}? )?TPM at (\d+) NOPM)"
 )
-# "HammerDB 4" has fewer characters than any other line that is read.
-_LENGTH_MIN = 10
+_HAMMERDB_HINT = re.compile(r"HammerDB|Virtual User|System achieved", re.IGNORECASE)
 _HAMMERDB_VERSION = linear(r"HammerDB(?: CLI)? v?(\d[\d.]*)")
 
 
@@ -40,7 +39,7 @@ def find_hammerdb(document: Document) -> Iterator[Result]:
     users: int | None = None
     version = ""
     for index, text in document.lines():
-        if len(text) < _LENGTH_MIN:
+        if not _HAMMERDB_HINT.search(text):
             continue
         if match := _HAMMERDB_USERS.search(text):
             users = whole(match[1])
