@@ -61,7 +61,8 @@ test-long: build $(TEST_NEEDS) foreign ## run tests too long for CI: the wheel, 
 	scripts/docker-image .servers/docker-python.tar python3 python3-venv
 	scripts/wheels dist $$(uname -m)
 	$(BIN)/pytest tests/wheel
-	$(BIN)/pytest tests/unit -m long --quiet
+	$(BIN)/pytest tests/unit -m "long and not alone" --numprocesses=auto --dist=worksteal --quiet
+	$(BIN)/pytest tests/unit -m "long and alone" --quiet
 	$(BIN)/pytest tests/end_to_end -m "long and not alone" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=15 --quiet
 	$(BIN)/pytest tests/end_to_end -m "long and alone" --durations=15 --quiet
 	$(BIN)/python -m benchmarks.truth --experiments 300
