@@ -13,6 +13,7 @@ import typer
 from dbdyno import result_text
 from dbdyno.commands.choices import Output, ReadFormat
 from dbdyno.commands.console import SafeConsole, print_text
+from dbdyno.commands.init import write_translation
 from dbdyno.commands.text_table import Column, fit, heading, line
 from dbdyno.languages import ENGLISH, Translator, translator
 from dbdyno.problem import ExitCode, Problem
@@ -23,6 +24,7 @@ from dbdyno.reading.reading import Reading, combine
 from dbdyno.reading.reading import read as read_document
 from dbdyno.reading.record import ReadDocument, ReadDoubt, ReadFigure, ReadOmission, ReadVariant, record
 from dbdyno.reading.result import FIGURE_TEXTS
+from dbdyno.reading.translation import translate_reading
 from dbdyno.store.listing import Imported
 from dbdyno.text import compose, join, join_some
 
@@ -227,9 +229,5 @@ def _escape(text: str) -> str:
 
 def _write_experiment(readings: Sequence[Reading], file: Path) -> None:
     """Write the experiment of the first document that calls a benchmark. Raises Problem."""
-    # Few calls need these modules, and they are slow to import.
-    from dbdyno.commands.init import write_translation  # noqa: PLC0415
-    from dbdyno.reading.translation import translate_reading  # noqa: PLC0415
-
     of = next((one for one in readings if one.calls), readings[0])
     write_translation(file, translate_reading(of), "dbdyno read")
