@@ -25,6 +25,12 @@ def test_the_generated_tables_are_up_to_date(name: str) -> None:
     assert with_tables(text) == text, "run make docs"
 
 
+def test_a_table_that_is_new_leaves_the_next_one() -> None:
+    made = with_tables("<!-- keys of Ramp -->\n<!-- end -->\n\n<!-- keys of Step -->\n\n<!-- end -->\n")
+    assert made.count("| key | meaning |") == 2
+    assert made.count("<!-- end -->") == 2
+
+
 def test_every_table_of_keys_is_shown() -> None:
     # Made from other tables, or a list.
     derived = {"BundledWorkload", "Level", "Profile", "SqlTransactionOfOneStatement", "Steps"}

@@ -20,19 +20,19 @@ from dbdyno.experiment.base import Model, file_key, file_keys
 from dbdyno.experiment.file_schema import Schema, file_schema
 from dbdyno.experiment.server import NEEDED, ONLY_FOR
 
-_MARKED = re.compile(r"(<!-- keys of (\w+) -->\n\n).*?(\n<!-- end -->\n)", re.DOTALL)
-_WORKLOADS = re.compile(r"(<!-- workloads -->\n\n).*?(\n<!-- end -->\n)", re.DOTALL)
+_MARKED = re.compile(r"(<!-- keys of (\w+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
+_WORKLOADS = re.compile(r"(<!-- workloads -->\n).*?(<!-- end -->\n)", re.DOTALL)
 _PLURAL = {"whole number": "whole numbers", "number": "numbers", "table": "tables"}
 _TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
 
 
 def with_tables(text: str) -> str:
     """A document with the tables of the models that it names, and of the workloads."""
-    text = _WORKLOADS.sub(lambda part: part[1] + _workloads() + part[2], text)
+    text = _WORKLOADS.sub(lambda part: f"{part[1]}\n{_workloads()}\n{part[2]}", text)
     named = {model.__name__: model for model in _models(Model)}
     shown = {name for _, name, _ in _MARKED.findall(text)}
     schema = file_schema()
-    return _MARKED.sub(lambda part: part[1] + _table(named[part[2]], schema, shown) + part[3], text)
+    return _MARKED.sub(lambda part: f"{part[1]}\n{_table(named[part[2]], schema, shown)}\n{part[3]}", text)
 
 
 def _workloads() -> str:

@@ -30,13 +30,13 @@ from dbdyno.experiment.model import TITLE_KEYS, Client, Design, Fleet, Loading
 from dbdyno.experiment.promise import Percentiles
 from dbdyno.experiment.script_workload import resolve_script
 from dbdyno.experiment.server import ConnectionSettings, ServerSpec
-from dbdyno.experiment.shapes import TABLES
+from dbdyno.experiment.shapes import TABLES, Shapes
 from dbdyno.experiment.sql_text import Dialect
 from dbdyno.experiment.variant import VariantLoad, move_connection_settings
 from dbdyno.experiment.workload import is_script, workload_title
 
 # Keys of [load] that determine which trials are compared with each other.
-_PAIRING = ("connections", "rate", "duration", "warmup", "arrivals", "ramp", "steps")
+_PAIRING = ("connections", "rate", "duration", "warmup", "arrivals", *Shapes.model_fields)
 # Keys of a workload that a variant sets elsewhere -> the fix.
 ELSEWHERE = {
     "label": "Leave it out: the trials of all variants are paired by the workload's title",
