@@ -10,6 +10,7 @@ from typing import Any
 from tests.end_to_end.comparing import VARIANTS, Comparing, left_running
 
 from dbdyno.store import StoredTrial
+from dbdyno.verdict import judge
 
 EXPERIMENT = f"""
 [experiment]
@@ -179,8 +180,7 @@ def test_what_fails_in_a_pause_is_told_apart_and_idle_work_is_reported(results: 
     assert "the trial of busy failed, with which it alternated" in failed[2, "quiet"]["reason"]
     assert "connections are idle" in failed[3, "busy"]["reason"]
     assert "connections are idle" not in failed[4, "busy"]["reason"]
-    idle = [one for one in run.findings() if one.code == "R11"]
-    assert idle
-    assert {one.subject for one in idle} == {"busy"}
-    assert "took this from them" in idle[0].text
+    (idle,) = (one for one in judge(run).checks if one.code == "R11")
+    assert idle.subject == "busy"
+    assert "took this from them" in idle.text
     assert left_running(results) == []

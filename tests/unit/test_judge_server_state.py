@@ -18,7 +18,8 @@ from dbdyno.finding import Finding
 from dbdyno.measure.server_state import ServerState, read_state
 from dbdyno.rules.design import below_resolution
 from dbdyno.rules.host import machine
-from dbdyno.rules.server import cold_starts, debts, growth
+from dbdyno.rules.server import cold_starts, debts, growth, idle_work
+from dbdyno.server_record import WorkRecord
 from dbdyno.store.measured import MeasuredTrial
 
 OF = experiment(loads=2, blocks=6)
@@ -110,6 +111,42 @@ def test_a_variant_that_leaves_more_work_is_a_warning() -> None:
 def test_debts_that_overlap_or_are_small_say_nothing() -> None:
     assert with_debts(lambda trial: 9000.0 if trial.variant == "b" and trial.block else 4000.0) == []
     assert with_debts(lambda trial: 900.0 if trial.variant == "b" else 1.0) == []
+
+
+def idle(share: float, cpus: str = "0-1", seconds: float = 10.0) -> ServerState:
+    """The state of a trial in slices whose server used a share of two CPUs between its slices."""
+    work: WorkRecord = {
+        "seconds": seconds,
+        "cpu_s": 2 * share * seconds + 0.02,
+        "write_bytes": 2**20 * seconds,
+    }
+    return read_state({"identity": {"cpus": cpus}, "slices": {"own": work, "idle": work}})
+
+
+def test_a_server_that_works_while_others_have_load_is_noted() -> None:
+    trials = trials_of()
+    busiest = next(one.index for one in trials if one.variant == "b" and one.block == 1)
+    shares = {one.index: 0.01 if one.variant == "a" else 0.06 for one in trials} | {busiest: 0.2}
+    (finding,) = idle_work(trials, {index: idle(share) for index, share in shares.items()}, [])
+    assert (finding.code, finding.level, finding.subject) == ("R11", "note", "b")
+    assert "used 20 % of its server's CPUs, and wrote 1.0 MiB/s, while other variants had load (trial " in (
+        finding.text
+    )
+    assert finding.text.endswith("it took this from them")
+    assert finding.evidence["trial"] == busiest
+    # With CPUs of its own it takes none.
+    apart = {one.index: idle(0.06, "0-1" if one.variant == "a" else "2-3") for one in trials}
+    assert list(idle_work(trials, apart, [finding])) == []
+    assert [one.text.rpartition(" it ")[2] for one in idle_work(trials, apart, [])] == [
+        "has CPUs of its own, but may have slowed down their disk"
+    ] * 2
+
+
+def test_an_idle_server_and_trials_without_slices_say_nothing() -> None:
+    trials = trials_of()
+    assert list(idle_work(trials, {one.index: idle(0.049) for one in trials}, [])) == []
+    assert list(idle_work(trials, {one.index: idle(0.5, seconds=0.0) for one in trials}, [])) == []
+    assert list(idle_work(trials, {one.index: ServerState() for one in trials}, [])) == []
 
 
 def sizes(of: Experiment, size: Callable[[MeasuredTrial], int]) -> list[Finding]:

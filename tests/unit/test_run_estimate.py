@@ -10,12 +10,12 @@ from dbdyno.decide.stopping import ComparisonProgress
 from dbdyno.decide.stopping import Progress as Look
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Variant
 from dbdyno.experiment.schedule import Trial, schedule
+from dbdyno.experiment.workload import ROW_BYTES
 from dbdyno.run import progress
 from dbdyno.run.times import (
     COPY_BYTES_PER_S,
     GROUP_S,
     LOADING_S,
-    ROW_BYTES,
     ROWS_PER_S,
     TRIAL_OVERHEAD_S,
     Estimate,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dbdyno.experiment.base import parse_cpus
 from dbdyno.server_record import RoundTripsRecord, ServerRecord
 from dbdyno.store.measured import MeasuredTrial
 
@@ -28,6 +29,20 @@ _LOG_POSITIONS = ("Innodb_redo_log_current_lsn", "Innodb_redo_log_checkpoint_lsn
 _HOST = ("system", "kernel", "architecture", "cpu_model", "cpus")
 
 
+# Linux counts CPU time in hundredths of a second, and one may be wrong at each end.
+_COUNT_ERROR_S = 0.02
+
+
+@dataclass(frozen=True)
+class IdleWork:
+    """What a server did between its slices, while others had load."""
+
+    # The CPUs that it may use, and the share of them that it used.
+    cpus: frozenset[int]
+    share: float
+    write_mib_per_s: float
+
+
 @dataclass(frozen=True)
 class ServerState:
     """Facts of one trial; empty where they are unknown."""
@@ -49,6 +64,8 @@ class ServerState:
     # Status variable of ENDS -> its growth from before the trial until its connections were closed; empty if
     # other clients may have caused it.
     ends: Mapping[str, float] = field(default_factory=dict)
+    # None of a trial without slices, and of a server whose work is not visible.
+    idle: IdleWork | None = None
 
 
 def read_state(server: ServerRecord) -> ServerState:
@@ -60,7 +77,9 @@ def read_state(server: ServerRecord) -> ServerState:
         host["memory"] = f"{facts['memory_bytes'] / 1024**3:.0f} GiB"
     round_trips = server.get("round_trips", ())
     if not edges or "begin" not in edges:
-        return ServerState(data_bytes, host=host, round_trips=round_trips, ends=_ends(server))
+        return ServerState(
+            data_bytes, host=host, round_trips=round_trips, ends=_ends(server), idle=_idle(server)
+        )
     begin, end = edges["begin"], edges["end"]
     seconds = (end["unix_us"] - begin["unix_us"]) / 1e6
     before, after = begin.get("host", {}), end.get("host", {})
@@ -73,7 +92,17 @@ def read_state(server: ServerRecord) -> ServerState:
         {name: after[name] - before[name] for name in after if name in before},
         _debts(end["status"]),
         _ends(server),
+        _idle(server),
     )
+
+
+def _idle(server: ServerRecord) -> IdleWork | None:
+    cpus = server.get("identity", {}).get("cpus")
+    if "slices" not in server or not isinstance(cpus, str) or server["slices"]["idle"]["seconds"] <= 0.0:
+        return None
+    idle, own = server["slices"]["idle"], parse_cpus(cpus)
+    busy_s = max(0.0, idle["cpu_s"] - _COUNT_ERROR_S)
+    return IdleWork(own, busy_s / idle["seconds"] / len(own), idle["write_bytes"] / idle["seconds"] / 2**20)
 
 
 def _ends(server: ServerRecord) -> dict[str, float]:

@@ -16,8 +16,8 @@ PATH = Path(dbdyno.__file__).with_name("codes.json")
 def content() -> str:
     """The text of codes.json: every code in order, with the short form of a check."""
     known: dict[str, Caveat] = {code: None for each in RULES for code in each.codes}
-    # About the author's conclusion, and what a run in slices measures before its trials.
-    known |= dict.fromkeys(("Q02", "R11"))
+    # About an author's conclusion.
+    known["Q02"] = None
     known |= {check.code: check.caveat for check in CHECKS}
     return json.dumps(dict(sorted(known.items())), indent=2) + "\n"
 

@@ -1,4 +1,5 @@
-"""D07: whether one variant leaves more work undone at the end of its trials than another one.
+"""D07: whether one variant leaves more work undone at the end of its trials than another one; R11: whether it
+works while others have load.
 
 R02: whether data grow from trial to trial; R09: whether the first trial after a start is colder.
 
@@ -12,7 +13,7 @@ from itertools import product
 from statistics import median
 
 from dbdyno.experiment.model import Experiment
-from dbdyno.experiment.schedule import Trial
+from dbdyno.experiment.schedule import Trial, trial_number
 from dbdyno.explain.costs import Cost
 from dbdyno.finding import Finding
 from dbdyno.measure.server_state import DEBTS, ServerState, by_variant
@@ -21,6 +22,9 @@ from dbdyno.say.wording import trials_count
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.text import compose, mark
 
+# An idle server may use this share of its CPUs, half of what other processes may use (D06): its work is
+# foreign load for the other variants, but recurs in every round.
+IDLE_SHARE_MAX = 0.05
 # A debt differs if it is larger by this factor in every trial of one variant.
 DEBT_FACTOR = 2.0
 DEBT_TRIALS_MIN = 3
@@ -89,6 +93,47 @@ COLDER_PAGES = 0.05
 COLDER_SHARE = 0.75
 GROUPS_MIN = 3
 _READS = ("Innodb_buffer_pool_reads", "pg_stat_database.blks_read")
+
+
+@rule("R11")
+def idle_work(
+    trials: Sequence[MeasuredTrial], states: Mapping[int, ServerState], findings_of_run: Sequence[Finding]
+) -> Iterator[Finding]:
+    """In slices: servers that were busy while others had load; of several trials the busiest."""
+    if any(finding.code == "R11" for finding in findings_of_run):
+        # Version 0.2 found this during the run.
+        return
+    works = [
+        (trial, idle) for trial in trials if (idle := states.get(trial.index, ServerState()).idle) is not None
+    ]
+    for variant in dict.fromkeys(trial.variant for trial, _ in works):
+        trial, work = max((one for one in works if one[0].variant == variant), key=lambda one: one[1].share)
+        if work.share <= IDLE_SHARE_MAX:
+            continue
+        is_shared = any(work.cpus & idle.cpus for other, idle in works if other.variant != variant)
+        yield Finding(
+            "R11",
+            "note",
+            compose(
+                "{variant} used {share:.0f} % of its server's CPUs, and wrote {write:.1f} MiB/s, while other "
+                "variants had load (trial {trial}; limit {limit:.0f} % of the CPUs): it {effect}",
+                variant=variant,
+                share=100 * work.share,
+                write=work.write_mib_per_s,
+                trial=trial_number(trial.index),
+                limit=100 * IDLE_SHARE_MAX,
+                effect=compose("took this from them")
+                if is_shared
+                else compose("has CPUs of its own, but may have slowed down their disk"),
+            ),
+            {
+                "trial": trial.index,
+                "share": round(work.share, 4),
+                "write_mib_per_s": round(work.write_mib_per_s, 3),
+            },
+            variant,
+            fix=compose('Set a longer slice in [design], or pairing = "trials"'),
+        )
 
 
 @rule("R02", caveat=mark("the data changed during the run"))

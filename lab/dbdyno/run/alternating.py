@@ -18,15 +18,13 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbdyno.binary import EngineProblem
 from dbdyno.checks import Context
 from dbdyno.experiment.model import Experiment, Point
-from dbdyno.experiment.schedule import Trial, round_order, trial_number
+from dbdyno.experiment.schedule import Trial, round_order
 from dbdyno.experiment.slices import load_s, rounds, slice_s
-from dbdyno.finding import Finding
 from dbdyno.problem import Problem
 from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
@@ -34,73 +32,20 @@ from dbdyno.run.coordinator import Coordinator, hook_findings
 from dbdyno.run.engine import EngineEnded, SlicedRun
 from dbdyno.run.failures import StartFailure, describe_failure, describe_problem, unreachable_reason
 from dbdyno.run.foreign_meter import ForeignMeter, combine, create_meter
-from dbdyno.run.sampling import Sampler
+from dbdyno.run.sampling import Sampler, WorkMeter
 from dbdyno.run.trial import Outcome, RecordedTrial, store_unrun_trial
-from dbdyno.server_record import ForeignRecord, ServerRecord, WorkRecord
-from dbdyno.servers.kinds.process import server_cpus
+from dbdyno.server_record import ForeignRecord, ServerRecord
 from dbdyno.servers.server import Description, MachineProblem, Server, ServerProblem
-from dbdyno.servers.usage import TICKS_PER_S
 from dbdyno.store import Run
 from dbdyno.store.preparation import derived_warmup_s
 
 # Maximum share of the time in which the work of the servers is read.
 METER_SHARE = 0.01
-# An idle server may use this share of its CPUs, half of what other processes may use (D06): its work
-# is foreign load for the other variants, but recurs in every round.
-IDLE_SHARE_MAX = 0.05
 
 _IDLE_LIMITS = (
     "The server answers. In slices connections are idle while other variants have load, so a limit on idle "
     "time of the server (wait_timeout, idle_session_timeout) or of a proxy may have closed this one"
 )
-
-
-@dataclass
-class _Work:
-    """What a server did in some time."""
-
-    seconds: float = 0.0
-    cpu_s: float = 0.0
-    write_bytes: float = 0.0
-
-    def add(self, before: _Work, after: _Work) -> None:
-        self.seconds += after.seconds - before.seconds
-        self.cpu_s += max(0.0, after.cpu_s - before.cpu_s)
-        self.write_bytes += max(0.0, after.write_bytes - before.write_bytes)
-
-    def record(self) -> WorkRecord:
-        return {"seconds": self.seconds, "cpu_s": self.cpu_s, "write_bytes": self.write_bytes}
-
-
-@dataclass
-class _WorkMeter:
-    """Measures the work of a server in its own slices, and between them."""
-
-    server: Server
-    own: _Work = field(default_factory=_Work)
-    idle: _Work = field(default_factory=_Work)
-    _cost_s: float = 0.0
-    _last: _Work | None = None
-
-    def read(self, to: _Work | None = None) -> None:
-        """Read the counters, and add the work since the last reading to `to`."""
-        began = time.monotonic()
-        now = self._read()
-        if to is not None and self._last is not None and now is not None:
-            to.add(self._last, now)
-        self._last = now
-        self._cost_s += time.monotonic() - began
-
-    def end_round(self) -> float:
-        """Seconds that the readings of a round took."""
-        cost_s, self._cost_s = self._cost_s, 0.0
-        return cost_s
-
-    def _read(self) -> _Work | None:
-        spent = self.server.spent()
-        if "cpu_s" not in spent:
-            return None
-        return _Work(time.monotonic(), spent["cpu_s"], spent.get("write_bytes", 0.0))
 
 
 class SlicedTrial(RecordedTrial):
@@ -120,7 +65,7 @@ class SlicedTrial(RecordedTrial):
         super().__init__(run, trial, context, measured_s=measured_s)
         self._binary = binary
         self._load = self.experiment.load_for(self.experiment.variant(trial.variant))
-        self.meter = _WorkMeter(self.server)
+        self.meter = WorkMeter(self.server)
         self._warmup = warmup_rounds
         self._length_us = round(slice_s(self.experiment, trial.workload, trial.point.connections) * 1e6)
         self._engine: SlicedRun | None = None
@@ -289,7 +234,6 @@ def run_in_slices(
             else:
                 outcome = outcomes[name]
                 coordinator.keep(hook_findings(trial, outcome.hook_failures))
-                coordinator.keep(_idle_findings(trial, outcome.stored.server, contexts[name]))
                 reason, rate = str(outcome.stored.meta.get("reason", "")), outcome.events_per_s()
             coordinator.listen(progress.TrialEnded(trial, reason, rate))
             if not reason:
@@ -392,33 +336,6 @@ def _rounds_between(trials: Sequence[SlicedTrial], round_s: float) -> int:
     """The distance between two metered rounds of that length, such that readings take little time."""
     cost_s = sum(one.meter.end_round() for one in trials)
     return max(1, math.ceil(cost_s / (METER_SHARE * round_s)))
-
-
-def _idle_findings(trial: Trial, server: ServerRecord, context: Context) -> list[Finding]:
-    """R11: a server that was busy while others had load."""
-    idle = server["slices"]["idle"] if "slices" in server else None
-    if idle is None or idle["seconds"] <= 0.0:
-        return []
-    assert context.variant is not None, "the server is that of a variant"
-    cpus = server_cpus(context.variant.server.cpus)
-    others = [one for one in context.experiment.variants if one.name != trial.variant]
-    is_shared = any(cpus & server_cpus(one.server.cpus) for one in others)
-    # The kernel counts CPU time in ticks, and one at each end may be wrong.
-    busy_s = max(0.0, idle["cpu_s"] - 2.0 / TICKS_PER_S)
-    share, mib = busy_s / idle["seconds"] / len(cpus), idle["write_bytes"] / idle["seconds"] / 2**20
-    if share <= IDLE_SHARE_MAX:
-        return []
-    evidence = {"trial": trial.index, "share": round(share, 4), "write_mib_per_s": round(mib, 3)}
-    effect = (
-        "took this from them" if is_shared else "has CPUs of its own, but may have slowed down their disk"
-    )
-    text = (
-        f"{trial.variant} used {100 * share:.0f} % of its server's CPUs, and wrote {mib:.1f} MiB/s, while "
-        f"other variants had load (trial {trial_number(trial.index)}; limit {100 * IDLE_SHARE_MAX:.0f} % of "
-        f"the CPUs): it {effect}."
-    )
-    fix = 'Set a longer slice in [design], or pairing = "trials".'
-    return [Finding("R11", "note", text, evidence, trial.variant, fix=fix)]
 
 
 def _running(sliced: Mapping[str, SlicedTrial]) -> list[SlicedTrial]:

@@ -24,7 +24,14 @@ from statistics import quantiles
 
 from dbdyno.run.engine import Record
 from dbdyno.run.foreign_meter import ForeignMeter
-from dbdyno.server_record import CountersRecord, EdgesRecord, ForeignRecord, RoundTripsRecord, ServerRecord
+from dbdyno.server_record import (
+    CountersRecord,
+    EdgesRecord,
+    ForeignRecord,
+    RoundTripsRecord,
+    ServerRecord,
+    WorkRecord,
+)
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import answers_within
 from dbdyno.servers.load_connection import open_load_connection
@@ -49,6 +56,54 @@ _WAITS = (
     "FROM performance_schema.events_waits_summary_global_by_event_name WHERE COUNT_STAR > 0"
 )
 PICOSECONDS = 1e12
+
+
+@dataclass
+class _Work:
+    """What a server did in some time."""
+
+    seconds: float = 0.0
+    cpu_s: float = 0.0
+    write_bytes: float = 0.0
+
+    def add(self, before: _Work, after: _Work) -> None:
+        self.seconds += after.seconds - before.seconds
+        self.cpu_s += max(0.0, after.cpu_s - before.cpu_s)
+        self.write_bytes += max(0.0, after.write_bytes - before.write_bytes)
+
+    def record(self) -> WorkRecord:
+        return {"seconds": self.seconds, "cpu_s": self.cpu_s, "write_bytes": self.write_bytes}
+
+
+@dataclass
+class WorkMeter:
+    """Measures the work of a server in its own slices, and between them."""
+
+    server: Server
+    own: _Work = field(default_factory=_Work)
+    idle: _Work = field(default_factory=_Work)
+    _cost_s: float = 0.0
+    _last: _Work | None = None
+
+    def read(self, to: _Work | None = None) -> None:
+        """Read the counters, and add the work since the last reading to `to`."""
+        began = time.monotonic()
+        now = self._read()
+        if to is not None and self._last is not None and now is not None:
+            to.add(self._last, now)
+        self._last = now
+        self._cost_s += time.monotonic() - began
+
+    def end_round(self) -> float:
+        """Seconds that the readings of a round took."""
+        cost_s, self._cost_s = self._cost_s, 0.0
+        return cost_s
+
+    def _read(self) -> _Work | None:
+        spent = self.server.spent()
+        if "cpu_s" not in spent:
+            return None
+        return _Work(time.monotonic(), spent["cpu_s"], spent.get("write_bytes", 0.0))
 
 
 @dataclass
