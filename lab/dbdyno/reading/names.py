@@ -134,9 +134,7 @@ class Headings:
 
     @cached_property
     def _candidates(self) -> Sequence[Heading]:
-        """All lines that may be a heading, in order; found when a result asks for one, because most documents
-        without results are long.
-        """
+        """All lines that may be a heading, in order. A document without results needs none."""
         document, candidates = self._document, []
         # The Markdown headings that are open, by level.
         levels: dict[int, str] = {}
