@@ -127,7 +127,7 @@ def test_a_server_that_works_while_others_have_load_is_noted() -> None:
     trials = trials_of()
     busiest = next(one.index for one in trials if one.variant == "b" and one.block == 1)
     shares = {one.index: 0.01 if one.variant == "a" else 0.06 for one in trials} | {busiest: 0.2}
-    (finding,) = idle_work(trials, {index: idle(share) for index, share in shares.items()}, [])
+    (finding,) = idle_work(trials, {index: idle(share) for index, share in shares.items()})
     assert (finding.code, finding.level, finding.subject) == ("R11", "note", "b")
     assert "used 20 % of its server's CPUs, and wrote 1.0 MiB/s, while other variants had load (trial " in (
         finding.text
@@ -136,17 +136,16 @@ def test_a_server_that_works_while_others_have_load_is_noted() -> None:
     assert finding.evidence["trial"] == busiest
     # With CPUs of its own it takes none.
     apart = {one.index: idle(0.06, "0-1" if one.variant == "a" else "2-3") for one in trials}
-    assert list(idle_work(trials, apart, [finding])) == []
-    assert [one.text.rpartition(" it ")[2] for one in idle_work(trials, apart, [])] == [
+    assert [one.text.rpartition(" it ")[2] for one in idle_work(trials, apart)] == [
         "has CPUs of its own, but may have slowed down their disk"
     ] * 2
 
 
 def test_an_idle_server_and_trials_without_slices_say_nothing() -> None:
     trials = trials_of()
-    assert list(idle_work(trials, {one.index: idle(0.049) for one in trials}, [])) == []
-    assert list(idle_work(trials, {one.index: idle(0.5, seconds=0.0) for one in trials}, [])) == []
-    assert list(idle_work(trials, {one.index: ServerState() for one in trials}, [])) == []
+    assert list(idle_work(trials, {one.index: idle(0.049) for one in trials})) == []
+    assert list(idle_work(trials, {one.index: idle(0.5, seconds=0.0) for one in trials})) == []
+    assert list(idle_work(trials, {one.index: ServerState() for one in trials})) == []
 
 
 def sizes(of: Experiment, size: Callable[[MeasuredTrial], int]) -> list[Finding]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dbdyno.experiment.base import parse_cpus
+from dbdyno.explain.measures import CPU_TICK_US
 from dbdyno.server_record import RoundTripsRecord, ServerRecord
 from dbdyno.store.measured import MeasuredTrial
 
@@ -27,10 +28,8 @@ ENDS = (
 _LOG_POSITIONS = ("Innodb_redo_log_current_lsn", "Innodb_redo_log_checkpoint_lsn")
 
 _HOST = ("system", "kernel", "architecture", "cpu_model", "cpus")
-
-
-# Linux counts CPU time in hundredths of a second, and one may be wrong at each end.
-_COUNT_ERROR_S = 0.02
+# CPU time is counted in ticks, and one at each end may be wrong.
+_COUNT_ERROR_S = 2 * CPU_TICK_US / 1e6
 
 
 @dataclass(frozen=True)

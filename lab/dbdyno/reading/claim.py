@@ -75,6 +75,8 @@ _LESS = linear(
     r"\b(?:lower|less|fewer|decreas\w+|reduc\w+|drops?|dropped|fell|shorter|lowest)\b|더 적|낮|감소|줄어|짧",
     re.IGNORECASE,
 )
+# Most sentences have none of these words, and are no claims.
+_COMPARES = linear("|".join(one.pattern for one in (_BETTER, _WORSE, _MORE, _LESS)), re.IGNORECASE)
 # A negated sentence says that there is no difference, or less than something: no direction.
 _NEGATION = linear(r"\b(?:not|no|hardly|neither|nor|barely)\b|n't\b|않|없[는다습]|못", re.IGNORECASE)
 _STRONG = linear(
@@ -149,7 +151,9 @@ def find_claims(document: Document, occupied: frozenset[int]) -> Iterator[Claim]
 
 
 def _claim(text: str, index: int) -> Claim | None:
-    if len(text.split()) < _WORDS_MIN or len(text) > 1000 or _QUESTION.search(text) or _NEGATION.search(text):
+    if not _COMPARES.search(text) or len(text.split()) < _WORDS_MIN or len(text) > 1000:
+        return None
+    if _QUESTION.search(text) or _NEGATION.search(text):
         return None
     about = (
         About.LATENCY

@@ -83,26 +83,9 @@ def debts(
             )
 
 
-# Growth of the data that is reported: a share, and bytes, because servers allocate extents.
-GROWTH_LIMIT = 0.01
-GROWTH_BYTES = 4 * 1024**2
-# The first trial is colder if it reads this many times as many pages per transaction as later ones, and more
-# of them, in this share of at least this many groups.
-COLDER = 2.0
-COLDER_PAGES = 0.05
-COLDER_SHARE = 0.75
-GROUPS_MIN = 3
-_READS = ("Innodb_buffer_pool_reads", "pg_stat_database.blks_read")
-
-
 @rule("R11")
-def idle_work(
-    trials: Sequence[MeasuredTrial], states: Mapping[int, ServerState], findings_of_run: Sequence[Finding]
-) -> Iterator[Finding]:
+def idle_work(trials: Sequence[MeasuredTrial], states: Mapping[int, ServerState]) -> Iterator[Finding]:
     """In slices: servers that were busy while others had load; of several trials the busiest."""
-    if any(finding.code == "R11" for finding in findings_of_run):
-        # Version 0.2 found this during the run.
-        return
     works = [
         (trial, idle) for trial in trials if (idle := states.get(trial.index, ServerState()).idle) is not None
     ]
@@ -134,6 +117,18 @@ def idle_work(
             variant,
             fix=compose('Set a longer slice in [design], or pairing = "trials"'),
         )
+
+
+# Growth of the data that is reported: a share, and bytes, because servers allocate extents.
+GROWTH_LIMIT = 0.01
+GROWTH_BYTES = 4 * 1024**2
+# The first trial is colder if it reads this many times as many pages per transaction as later ones, and more
+# of them, in this share of at least this many groups.
+COLDER = 2.0
+COLDER_PAGES = 0.05
+COLDER_SHARE = 0.75
+GROUPS_MIN = 3
+_READS = ("Innodb_buffer_pool_reads", "pg_stat_database.blks_read")
 
 
 @rule("R02", caveat=mark("the data changed during the run"))

@@ -12,6 +12,8 @@ number of transactions that ended between them.
 
 Before and after the load it also measures round trips to a server that dbdyno does not start: the time of
 `SELECT 1`, for check P12.
+
+In slices `WorkMeter` also reads what a server does in its own slices and between them, for rule R11.
 """
 
 from __future__ import annotations
