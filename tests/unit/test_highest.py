@@ -14,6 +14,7 @@ from benchmarks.truth.simulation import World, experiment, simulate
 from benchmarks.truth.stopping import stopping
 from tests.unit.judged_run import Judged
 from tests.unit.pages import text_of
+from tests.unit.sentences import check_sentences
 from tests.unit.simulated_trials import measured
 from tests.unit.stored_run import verdict_of
 
@@ -63,12 +64,7 @@ def test_the_line_names_the_loads_of_both_and_their_ratio() -> None:
     assert (found.baseline.connections, found.variant.connections, found.blocks) == (20, 40, 8)
     assert found.effect_percent == pytest.approx(math.expm1(0.1) * 100.0, abs=2.0)
     assert found.confidence == 0.95
-    low, high = found.interval_percent or (None, None)
-    assert found.sentence == (
-        f"Highest throughput, oltp_read_write: b {found.variant.throughput:,.0f} /s at 40 connections, "
-        f"a {found.baseline.throughput:,.0f} /s at 20: "
-        f"+{found.effect_percent:.1f} % (95 % interval +{low:.1f} to +{high:.1f})"
-    )
+    check_sentences("highest throughput", found.sentence)
 
 
 def test_several_comparisons_share_the_confidence_and_looks_widen_the_interval() -> None:

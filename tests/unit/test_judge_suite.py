@@ -15,6 +15,7 @@ from benchmarks.truth.simulation import World, simulate, with_values
 from benchmarks.truth.stopping import stopping
 from benchmarks.truth.suites import suite, verdict_file
 from scipy import stats
+from tests.unit.sentences import check_sentences
 from tests.unit.stored_run import Making, experiment, judged, make
 from tests.unit.test_judge_why import edges
 
@@ -79,13 +80,7 @@ def test_one_sentence_sums_up_all_tests(tmp_path: Path) -> None:
     assert suite["tests"]["faster"] == ["test-0"]
     assert suite["tests"]["slower"] == ["test-1"]
     assert suite["tests"]["equivalent"] == ["test-2", "test-3", "test-4", "test-5"]
-    change = verdict["comparisons"][0]["curve"]
-    low, high = change["interval_percent"]
-    assert suite["sentence"].startswith(
-        f"b against a over 6 tests: 1 faster (best test-0 +{change['effect_percent']:.1f} % "
-        f"[+{low:.1f} to +{high:.1f}]), 1 slower (worst test-1 -"
-    )
-    assert "4 equivalent within 2 % (declared)" in suite["sentence"]
+    check_sentences("all words", suite["sentence"])
 
 
 def test_the_headline_of_many_tests_is_that_of_the_suite(tmp_path: Path) -> None:
@@ -114,7 +109,7 @@ def test_the_costs_of_a_suite_are_tested_together(tmp_path: Path) -> None:
     (cost,) = [one for one in suite["costs"] if one["key"] == "cpu_us"]
     assert [one["direction"] for one in cost["tests"]] == ["more", *[None] * 5]
     assert cost["tests"][0]["effect_percent"] == pytest.approx(20.0, abs=1.0)
-    assert "CPU time per transaction: 1 up, 0 down" in suite["sentence"]
+    check_sentences("costs", suite["sentence"])
 
 
 def test_intervals_of_a_variant_hold_together(tmp_path: Path) -> None:
@@ -331,12 +326,8 @@ def test_the_sentence_of_a_suite_has_failures_and_caveats(tmp_path: Path) -> Non
         {"code": "P14", "level": "warn", "text": "t", "subject": "", "evidence": {"workload": NAMES[2]}},
     ]
     made = making(findings=found, failed=lambda t: "server went away" if t.index in (3, 40) else None)
-    sentence = judged(tmp_path, made)["suites"][0]["sentence"]
-    assert " trials of " in sentence
-    assert "failed (server went away)" in sentence
-    assert "a setting did not take effect as declared (P04)" in sentence
-    assert "1 test has further caveats, see its sentence" in sentence
-    assert "P14" not in sentence
+    # P14 is about one test, whose own sentence has it.
+    check_sentences("failures and caveats", judged(tmp_path, made)["suites"][0]["sentence"])
 
 
 # Of ten blocks one is contrary, so the p-value is 2 x 2/2^10.
