@@ -24,6 +24,11 @@ PIP_OUTPUT := --quiet
 TEST_NEEDS := packages-servers packages-peers packages-proxies packages-browser mysql mariadb-plugins docker
 FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 
+# Runs a stage of the checks and prints its seconds, so that one that grows is seen: $(call stage,name,command).
+define stage
+TIMEFORMAT='$(1): %0R s'; time $(2)
+endef
+
 .PHONY: help build demo quick check audit test test-long bench bench-truth bench-examples bench-faults what-works docs docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers packages-proxies packages-browser mysql foreign mariadb-plugins fuzz packages-fuzz docker FORCE
 
 help: ## list the targets
@@ -43,19 +48,19 @@ quick: .stamps/lab $(if $(wildcard $(ENGINE) $(COMPAT)),,build) ## check the cha
 check: build ## run all checks that need no database server: formats, linters, types, unit tests
 	@scripts/rust-toolchain check
 	cargo fmt --all --check
-	cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
-	cargo test --quiet --workspace --locked
+	$(call stage,cargo clippy,cargo clippy --quiet --workspace --all-targets --locked -- -D warnings)
+	$(call stage,cargo test,cargo test --quiet --workspace --locked)
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check --quiet
-	$(BIN)/mypy
+	$(call stage,mypy,$(BIN)/mypy)
 	MYPYPATH=lab:benchmarks:benchmarks/engine $(BIN)/mypy benchmarks
-	$(BIN)/lint-imports
+	$(call stage,import contracts,$(BIN)/lint-imports)
 	@scripts/audit
-	$(BIN)/pytest tests/unit -m "not long" --numprocesses=auto --dist=worksteal --quiet
+	$(call stage,unit tests,$(BIN)/pytest tests/unit -m "not long" --numprocesses=auto --dist=worksteal --quiet)
 
 test: check $(TEST_NEEDS) ## run check, then the end-to-end tests on real servers
-	$(BIN)/pytest tests/end_to_end -m "not alone and not long" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=15 --quiet
-	$(BIN)/pytest tests/end_to_end -m "alone and not long" --durations=15 --quiet
+	@$(call stage,end-to-end tests,$(BIN)/pytest tests/end_to_end -m "not alone and not long" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --quiet)
+	$(call stage,end-to-end tests that run alone,$(BIN)/pytest tests/end_to_end -m "alone and not long" --quiet)
 
 test-long: build $(TEST_NEEDS) foreign ## run tests too long for CI: the wheel, the longest end-to-end tests, the verdict's guarantees by simulation, fuzzing, faults, long loads
 	scripts/docker-image .servers/docker-python.tar python3 python3-venv
@@ -63,8 +68,8 @@ test-long: build $(TEST_NEEDS) foreign ## run tests too long for CI: the wheel, 
 	$(BIN)/pytest tests/wheel
 	$(BIN)/pytest tests/unit -m "long and not alone" --numprocesses=auto --dist=worksteal --quiet
 	$(BIN)/pytest tests/unit -m "long and alone" --quiet
-	$(BIN)/pytest tests/end_to_end -m "long and not alone" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=15 --quiet
-	$(BIN)/pytest tests/end_to_end -m "long and alone" --durations=15 --quiet
+	$(BIN)/pytest tests/end_to_end -m "long and not alone" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --quiet
+	$(BIN)/pytest tests/end_to_end -m "long and alone" --quiet
 	$(BIN)/python -m benchmarks.truth --experiments 300
 	$(MAKE) fuzz FUZZ_SECONDS=45
 	$(BIN)/python -m benchmarks.mutations

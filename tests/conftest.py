@@ -12,6 +12,7 @@ import signal
 import sys
 import tempfile
 import tomllib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -44,6 +45,9 @@ os.environ["XDG_STATE_HOME"] = f"{_RUNTIME.name}/state"
 # No version that somebody has installed here changes what a test starts.
 os.environ["DBDYNO_SERVERS"] = f"{_RUNTIME.name}/servers"
 
+# Files of tests whose seconds are printed at the end.
+_SLOWEST = 15
+
 # What a test's server needs no more of, so that many tests fit on a small machine.
 SMALL = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "16M"}
 
@@ -75,6 +79,21 @@ def read_bytes_by_schema(
 
 # Before test modules import it.
 reading.read_bytes = read_bytes_by_schema
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the files whose tests took the most time, so that one that grows is seen."""
+    seconds: dict[str, float] = defaultdict(float)
+    tests: dict[str, int] = defaultdict(int)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                file = report.nodeid.partition("::")[0]
+                seconds[file] += report.duration
+                tests[file] += report.when == "call"
+    terminalreporter.write_line(f"\nThe slowest of {len(seconds)} files, {sum(seconds.values()):.0f} s:")
+    for file, duration in sorted(seconds.items(), key=lambda one: -one[1])[:_SLOWEST]:
+        terminalreporter.write_line(f"{duration:7.1f} s  {tests[file]:4d} tests  {file}")
 
 
 @pytest.fixture(scope="session")
