@@ -54,7 +54,7 @@ check: build ## run all checks that need no database server: formats, linters, t
 	$(BIN)/ruff check --quiet
 	$(call stage,mypy,$(BIN)/mypy)
 	MYPYPATH=lab:benchmarks:benchmarks/engine $(BIN)/mypy benchmarks
-	$(call stage,import contracts,$(BIN)/lint-imports)
+	$(call stage,imports of the lab,$(BIN)/lint-imports)
 	@scripts/audit
 	$(call stage,unit tests,$(BIN)/pytest tests/unit -m "not long" --numprocesses=auto --dist=worksteal --quiet)
 

@@ -107,8 +107,7 @@ class _Plain:
         self._console, self._experiment, self._estimate = console, experiment, Estimate(experiment)
         self._trials = 0
         self._completed = 0
-        # Tenths of the rows whose loading has been printed.
-        self._printed_tenths = 0
+        self._loading = progress.LoadingLines()
         # Codes and levels of the findings that were printed.
         self._printed_findings: set[tuple[str, str]] = set()
         self._run: Path | None = None
@@ -126,7 +125,7 @@ class _Plain:
             case progress.ProblemOccurred():
                 self._print(value.text, "red")
             case progress.Loading():
-                self._show_rows(value.rows, value.rows_planned)
+                self._show_rows(value)
             case progress.TrialBegan():
                 self._begin_trial(value.trial)
             case progress.TrialEnded():
@@ -151,11 +150,9 @@ class _Plain:
     def _show_step(self, text: str) -> None:
         self._print(f"{text}{self._remaining_text()}")
 
-    def _show_rows(self, rows: int, planned: int) -> None:
-        tenths = 10 * rows // max(1, planned)
-        if tenths > self._printed_tenths:
-            self._print(f"{rows:,} of {planned:,} rows")
-        self._printed_tenths = tenths
+    def _show_rows(self, value: progress.Loading) -> None:
+        if line := self._loading.next(value):
+            self._print(line)
 
     def _show_finding(self, finding: Finding) -> None:
         """Print every stop, and the first warning and note of each code; the result has their number. With
@@ -220,8 +217,8 @@ class _Live(_Plain):
             ends_at=time.monotonic() + remaining_s,
         )
 
-    def _show_rows(self, rows: int, planned: int) -> None:
-        self._bar.update(self._task, description=f"loading: {rows:,} of {planned:,} rows")
+    def _show_rows(self, value: progress.Loading) -> None:
+        self._bar.update(self._task, description=f"loading: {value.text}")
 
     def _begin_trial(self, trial: Trial) -> None:
         self._show_step(f"trial {self._completed + 1}/{self._trials}: {_trial_text(trial)}")

@@ -167,19 +167,16 @@ class _PointTable:
     def __init__(self, stored: Run) -> None:
         self._stored = stored
         self._has_header = False
-        # Tenths of the rows whose loading has been printed.
-        self._printed_tenths = 0
+        self._loading = progress.LoadingLines()
 
     def listen(self, value: progress.Progress) -> None:
         """Print a progress value."""
         match value:
-            case progress.Step():
-                self._printed_tenths = 0
-                announce(value.text)
-            case progress.ProblemOccurred():
+            case progress.Step() | progress.ProblemOccurred():
                 announce(value.text)
             case progress.Loading():
-                self._print_loading(value)
+                if line := self._loading.next(value):
+                    announce(f"  {line}")
             case progress.TrialEnded():
                 self._print_row(value.trial.index)
             case progress.NewFindings():
@@ -187,12 +184,6 @@ class _PointTable:
                     _print_finding(finding)
             case _:
                 pass
-
-    def _print_loading(self, value: progress.Loading) -> None:
-        tenths = 10 * value.rows // max(1, value.rows_planned)
-        if tenths > self._printed_tenths:
-            announce(f"  {value.rows:,} of {value.rows_planned:,} rows")
-        self._printed_tenths = tenths
 
     def _print_row(self, index: int) -> None:
         trial = StoredTrial(trial_folder(self._stored.path, index))

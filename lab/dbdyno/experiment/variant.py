@@ -26,11 +26,13 @@ PROXY_TITLES: Mapping[str, str] = {
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
 # PostgreSQL's variables whose value is a list of names; SET takes a text as one name.
 _NAME_LISTS = ("search_path", "temp_tablespaces", "session_preload_libraries", "local_preload_libraries")
-# The statement that sets the isolation level of a session, by protocol.
-_SET_ISOLATION = {
-    "mysql": "SET SESSION TRANSACTION ISOLATION LEVEL",
-    "postgresql": "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL",
-}
+IsolationLevel = Literal["read uncommitted", "read committed", "repeatable read", "serializable"]
+
+
+def isolation_statement(protocol: str, level: IsolationLevel) -> str:
+    """The statement that sets the isolation level of a session."""
+    of_session = {"mysql": "SET SESSION", "postgresql": "SET SESSION CHARACTERISTICS AS"}
+    return f"{of_session[protocol]} TRANSACTION ISOLATION LEVEL {level.upper()}"
 
 
 class SessionSettings(ConnectionSettings):
@@ -38,7 +40,7 @@ class SessionSettings(ConnectionSettings):
 
     prepared: bool | None = None
     """Prepared statements, or statements sent as text; by default as the workload's `statements`."""
-    isolation: Literal["read uncommitted", "read committed", "repeatable read", "serializable"] | None = None
+    isolation: IsolationLevel | None = None
     """Isolation level of the load's transactions, by default the server's."""
     variables: dict[Annotated[str, Field(pattern=_VARIABLE)], VariableValue] = Field(default_factory=dict)
     """Session variables, which every connection sets (SET SESSION) and P04 reads back."""
@@ -51,7 +53,7 @@ class SessionSettings(ConnectionSettings):
 
     def settings(self, protocol: str) -> list[str]:
         """The statements that set the isolation level and the variables."""
-        isolation = [f"{_SET_ISOLATION[protocol]} {self.isolation.upper()}"] if self.isolation else []
+        isolation = [isolation_statement(protocol, self.isolation)] if self.isolation else []
         scope = "" if protocol == "postgresql" else "SESSION "
         return [
             *isolation,

@@ -10,8 +10,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
+from dbdyno.experiment.variant import IsolationLevel, isolation_statement
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.load_connection import open_load_connection
 from dbdyno.servers.server import Address, ServerProblem
@@ -20,12 +21,7 @@ TABLE = "dbdyno_probe"
 # Maximum seconds for a statement; two transactions that wait for each other end then, if the server lets
 # them.
 ANSWER_S = 5.0
-ISOLATION_LEVELS = ("read uncommitted", "read committed", "repeatable read", "serializable")
 _CODE = re.compile(r"\(error (\w+)\)")
-_SET_ISOLATION = {
-    "mysql": "SET SESSION TRANSACTION ISOLATION LEVEL",
-    "postgresql": "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL",
-}
 _IDS = {"mysql": "id INT AUTO_INCREMENT PRIMARY KEY", "postgresql": "id SERIAL PRIMARY KEY"}
 
 
@@ -88,8 +84,8 @@ def _questions(protocol: str) -> Iterator[_Question]:
         [[f"SELECT table_name FROM information_schema.tables WHERE table_name = '{TABLE}'"]],
         lambda rows: len(rows) == 1,
     )
-    for level in ISOLATION_LEVELS:
-        yield _Question(f"isolation level {level}", [[f"{_SET_ISOLATION[protocol]} {level.upper()}"]])
+    for level in get_args(IsolationLevel):
+        yield _Question(f"isolation level {level}", [[isolation_statement(protocol, level)]])
 
 
 def ask_statements(address: Address, classes: Mapping[str, str]) -> Iterator[Answer]:
@@ -191,7 +187,7 @@ def _deadlock(address: Address, admin: AdminConnection) -> str:
 def _conflict(address: Address, _admin: AdminConnection) -> str:
     """Two serializable transactions read a row and then change it."""
     level = [
-        f"{_SET_ISOLATION[address.protocol]} SERIALIZABLE",
+        isolation_statement(address.protocol, "serializable"),
         "BEGIN",
         f"SELECT k FROM {TABLE} WHERE id = 1",
     ]

@@ -64,6 +64,23 @@ class Loading(Progress):
     rows: int
     rows_planned: int
 
+    @property
+    def text(self) -> str:
+        """How many rows are loaded."""
+        return f"{self.rows:,} of {self.rows_planned:,} rows"
+
+
+class LoadingLines:
+    """Lines of text about a load in progress: one for each tenth of the rows."""
+
+    def __init__(self) -> None:
+        self._tenths = 0
+
+    def next(self, value: Loading) -> str:
+        """The next line, or an empty text."""
+        before, self._tenths = self._tenths, 10 * value.rows // max(1, value.rows_planned)
+        return value.text if self._tenths > before else ""
+
 
 @dataclass(frozen=True)
 class Loaded(Progress):
