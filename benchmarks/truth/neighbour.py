@@ -16,6 +16,8 @@ Random = np.random.Generator
 COST = 1.5
 # Share that a burst uses, and the share of the trials that it hits.
 BURST, HIT = 0.25, 0.15
+# The busy part of each period of a loop, in lengths of a trial and as a share of its CPU time.
+PERIOD, BUSY, TAKEN = 3.3, 1.0, 0.45
 # Share of the CPU time that the server uses next to a neighbour that takes the rest.
 USED = 0.7
 # By how much less CPU time the other variants use then, in log units.
@@ -71,6 +73,14 @@ def one_sided(is_baseline: NDArray[np.bool_], _speed: Array, random: Random) -> 
     return shares, np.where(is_baseline, 0.0, COST * shares)
 
 
+def loop(is_baseline: NDArray[np.bool_], _speed: Array, random: Random) -> tuple[Array, Array]:
+    """A loop that is busy for a trial's length and then idle for twice as long, on one of two CPUs."""
+    begins = PERIOD * random.random(len(is_baseline))
+    overlaps = np.maximum(0.0, BUSY - begins) + np.maximum(0.0, begins + 1.0 - PERIOD)
+    shares = TAKEN * overlaps + _quiet(is_baseline, random)
+    return shares, COST * shares
+
+
 def idle_time(is_baseline: NDArray[np.bool_], speed: Array, _random: Random) -> tuple[Array, Array]:
     """A neighbour that takes what the server leaves, which costs it nothing; the variants need less."""
     used = USED * np.exp(speed - np.where(is_baseline, 0.0, SAVED))
@@ -91,6 +101,7 @@ NEIGHBOURS: Mapping[str, Neighbour] = {
     "bursts that act on the next trial too": delayed,
     "a cost that grows faster than the load": nonlinear,
     "bursts that slow only b down": one_sided,
+    "a loop in 30 % of the time": loop,
     "a neighbour that takes what the server leaves, and b needs 5 % less CPU": idle_time,
     "6 % that the server of b causes itself": own_load,
 }

@@ -72,6 +72,35 @@ def test_load_that_slows_only_one_variant_down_gives_bounds() -> None:
     assert low < 0.0 < high
 
 
+def test_bounds_are_as_far_as_the_differences_permit() -> None:
+    """Load slows only one variant down, by 1.5 per share: the bounds contain that cost, and leave out most of
+    what it could be.
+    """
+    random, contained, widths = np.random.default_rng(6), 0, []
+    for _ in range(20):
+        before, after = 0.25 * (random.random((2, 12)) < 0.3)
+        differences = random.normal(0.0, 0.02, 12) - 1.5 * after
+        found = adjusted(differences.tolist(), before.tolist(), after.tolist())
+        if found.rule == Rule.BOUNDED and not np.allclose(after, 0.0):
+            highs = np.array(list(found.highs.values()))
+            contained += bool(np.all(highs + 0.001 >= differences + 1.5 * after))
+            widths += [float(slope) for slope in ((highs - differences)[after > 0.0] / 0.25)]
+    assert len(widths) > 30
+    assert contained >= 15
+    assert np.median(widths) == pytest.approx(1.7, abs=0.2)
+
+
+def test_what_all_blocks_have_in_common_may_have_cost_the_most() -> None:
+    """The slope shows only what x costs where it differs between the blocks."""
+    x = np.array([0.04, 0.08] * 6)
+    differences = 0.001 * np.array([1.0, 2.0, 3.0] * 4) - 1.5 * x
+    found = adjusted(differences.tolist(), [0.0] * 12, x.tolist())
+    assert found.rule == Rule.BOUNDED
+    highs = np.array(list(found.highs.values())) - differences
+    assert highs.mean() == pytest.approx(-HARM * 0.06, abs=0.001)
+    assert (highs[1] - highs[0]) / 0.04 == pytest.approx(1.5, abs=0.1)
+
+
 def test_load_in_most_blocks_stays_a_part_of_the_noise() -> None:
     random = np.random.default_rng(4)
     before, after = random.uniform(0.0, 0.3, (2, 20))

@@ -388,8 +388,8 @@ def _unequal_load(comparison: Comparison) -> Iterator[Finding]:
         text = compose(
             "other processes used {one:.1f} % of the CPUs of server and client next to {baseline} and "
             "{other:.1f} % next to {variant} (medians), or did not slow both down alike; that cannot be "
-            "distinguished from an effect of {variant}, so the interval allows up to {limit:g} % for each "
-            "hundredth of the CPUs",
+            "distinguished from an effect of {variant}, so the interval allows for the most that it may have "
+            "cost, at most {limit:g} % for each hundredth of the CPUs",
             one=percents[baseline],
             baseline=baseline,
             other=percents[variant],

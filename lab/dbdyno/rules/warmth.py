@@ -336,7 +336,9 @@ def _longer_warmup(trials: Sequence[MeasuredTrial], experiment: Experiment) -> s
     warmup_s = _edges(trials)[2]
     automatic = "" if experiment.load.warmup_s is None else compose(', or warmup = "auto"')
     return compose(
-        "Set warmup in [load] to more than {warmup_s:g} s{automatic}", warmup_s=warmup_s, automatic=automatic
+        "Set warmup in [load] to more than {warmup_s:.3g} s{automatic}",
+        warmup_s=warmup_s,
+        automatic=automatic,
     )
 
 
@@ -359,7 +361,7 @@ def _unchecked(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
         missing, why = [], compose("at a fixed rate throughput does not show whether a server is warm")
     elif is_short:
         why = compose(
-            "a warm-up of {warmup_s:g} s and a measurement of {duration_s:g} s are too short to show "
+            "a warm-up of {warmup_s:.3g} s and a measurement of {duration_s:g} s are too short to show "
             "whether the server was warm",
             warmup_s=warmup_s,
             duration_s=load.duration_s,

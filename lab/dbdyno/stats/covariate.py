@@ -10,7 +10,9 @@ four rules:
   (signed-rank test), or what the differences have beyond x depends on the sum of the shares (t-test of its
   coefficient in a regression). Which part of a difference is the load's is then unknown: a variant that
   leaves more CPU time to others has a larger x, though nobody slowed it down. So each difference is only
-  known within bounds: the load of others cost between nothing and `harm_max` times the share.
+  known within bounds: the load of others cost between nothing and the most that the differences permit. That
+  is the end of the interval of a slope in a linear regression, at most `harm_max`. What all blocks have in
+  common, the centre of x, shows in no slope; it may have cost `harm_max`.
 - `BURSTS`: x is about zero in at least half of the blocks. The differences d become residuals d - b x, where
   the slope b is that of a regression of the other blocks through the centre of the residuals (Hodges &
   Lehmann), at least 0 and at most `harm_max`. Exchanging the variants keeps the slope, so tests by signs stay
@@ -22,18 +24,19 @@ four rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
+from scipy.special import stdtr, stdtrit
 
 from dbdyno.stats.signed_rank import hodges_lehmann, interval
 
 Array = NDArray[np.float64]
-# Significance level of the two tests whether the variants met other processes alike.
+# Significance level of the two tests whether the variants met other processes alike, and of the intervals of
+# slopes.
 ALPHA = 0.05
 # Shares that differ by less are equal: CPU time is not accounted more exactly.
 RESOLUTION = 0.005
@@ -81,14 +84,25 @@ def adjust(
     x = {block: one if abs(one) >= RESOLUTION else 0.0 for block, one in x.items()}
     if not any(x.values()):
         return Adjusted(dict(lows), dict(highs), Rule.EQUAL)
+    known = [block for block in above if np.isfinite(lows[block]) and lows[block] == highs[block]]
+    differences, of_known = (np.array([of[block] for block in known]) for of in (lows, x))
     of_x = interval(list(x.values()), ALPHA)
     if of_x is not None and of_x.excludes(0.0):
-        return _bounded(lows, highs, {block: (0.0, one) for block, one in x.items()}, harm_max)
-    known = [block for block, low in lows.items() if np.isfinite(low) and low == highs[block]]
-    differences, of_known = (np.array([of[block] for block in known]) for of in (lows, x))
-    sums = np.array([sum(above.get(block, (0.0, 0.0))) for block in known])
-    if _depends(differences, of_known, sums):
-        return _bounded(lows, highs, above, harm_max)
+        centre = hodges_lehmann(list(x.values()))
+        (slope,) = _largest_slopes(differences, of_known, [harm_max])
+        return _bounded(
+            lows,
+            highs,
+            {block: (slope * (one - centre) + harm_max * centre,) for block, one in x.items()},
+        )
+    both = np.array([above[block] for block in known]).reshape(-1, 2)
+    if _depends(differences, of_known, both.sum(axis=1)):
+        of_one, of_other = _largest_slopes(differences, both, [-harm_max, harm_max])
+        return _bounded(
+            lows,
+            highs,
+            {block: (of_one * one, of_other * other) for block, (one, other) in above.items()},
+        )
     small = NEGLIGIBLE * max(map(abs, x.values()))
     if 2 * sum(abs(one) > small for one in x.values()) > len(x) or not of_known.any():
         return Adjusted(dict(lows), dict(highs), Rule.UNEVEN)
@@ -107,35 +121,57 @@ def adjust(
 
 
 def _bounded(
-    lows: Mapping[int, float],
-    highs: Mapping[int, float],
-    shares: Mapping[int, tuple[float, float]],
-    harm_max: float,
+    lows: Mapping[int, float], highs: Mapping[int, float], costs: Mapping[int, Sequence[float]]
 ) -> Adjusted:
-    """The differences if each share cost between nothing and `harm_max` times as much."""
-    costs = {
-        block: (harm_max * shares[block][0], -harm_max * shares[block][1]) if block in shares else (0.0, 0.0)
-        for block in lows
-    }
+    """The differences if each of the costs of a block changed its difference by nothing, by all of itself, or
+    by something between.
+    """
     return Adjusted(
-        {block: low + sum(min(0.0, cost) for cost in costs[block]) for block, low in lows.items()},
-        {block: high + sum(max(0.0, cost) for cost in costs[block]) for block, high in highs.items()},
+        {block: low - sum(max(0.0, cost) for cost in costs.get(block, ())) for block, low in lows.items()},
+        {block: high - sum(min(0.0, cost) for cost in costs.get(block, ())) for block, high in highs.items()},
         Rule.BOUNDED,
     )
 
 
-def _depends(differences: Array, x: Array, sums: Array) -> bool:
-    """Whether the differences depend on the sums of the shares, given x (t-test in a linear regression)."""
-    design = np.column_stack([np.ones(len(differences)), x, sums])
+@dataclass(frozen=True)
+class _Regression:
+    """A linear regression with an intercept: its slopes, their standard errors and degrees of freedom."""
+
+    slopes: Array
+    errors: Array
+    freedom: int
+
+
+def _regress(differences: Array, columns: Array) -> _Regression | None:
+    """The regression on the columns; None with too few differences for it, or if they do not vary apart."""
+    design = np.column_stack([np.ones(len(differences)), columns])
     freedom = len(differences) - design.shape[1]
     if freedom < 2 or np.linalg.matrix_rank(design) < design.shape[1]:
-        return False
+        return None
     inverse = np.linalg.inv(design.T @ design)
     coefficients = inverse @ design.T @ differences
     residuals = differences - design @ coefficients
-    variance = float(residuals @ residuals) / freedom * float(inverse[2, 2])
-    size = float(abs(coefficients[2]))
-    return variance > 0.0 and bool(2.0 * stdtr(freedom, -size / variance**0.5) <= ALPHA)
+    variances = float(residuals @ residuals) / freedom * np.diag(inverse)
+    return _Regression(coefficients[1:], np.sqrt(variances)[1:], freedom)
+
+
+def _depends(differences: Array, x: Array, sums: Array) -> bool:
+    """Whether the differences depend on the sums of the shares, given x (t-test in a linear regression)."""
+    fit = _regress(differences, np.column_stack([x, sums]))
+    if fit is None or not fit.errors[1] > 0.0:
+        return False
+    return bool(2.0 * stdtr(fit.freedom, -abs(fit.slopes[1]) / fit.errors[1]) <= ALPHA)
+
+
+def _largest_slopes(differences: Array, columns: Array, most: Sequence[float]) -> list[float]:
+    """For each column, the farthest slope from zero towards `most` that the differences permit, and at most
+    that: an end of its interval in a linear regression (t distribution).
+    """
+    fit = _regress(differences, columns)
+    if fit is None:
+        return list(most)
+    ends = np.sign(most) * fit.slopes + stdtrit(fit.freedom, 1.0 - ALPHA / 2.0) * fit.errors
+    return [float(end) for end in np.sign(most) * np.clip(ends, 0.0, np.abs(most))]
 
 
 def _slopes(differences: Array, x: Array, harm_max: float) -> list[float]:
