@@ -24,7 +24,6 @@ from dbdyno.run.engine import Engine, EngineResult, SlicedRun
 from dbdyno.servers import Server, Workspace, open_server
 from dbdyno.servers.server import Address
 
-pytestmark = pytest.mark.alone
 ROWS = 2000
 TABLES = 2
 
@@ -120,6 +119,7 @@ def test_counts_are_the_servers_own(server: Server) -> None:
         assert count <= seen <= count + (20 if name == "Com_stmt_execute" else 14), (name, count, seen)
 
 
+@pytest.mark.alone
 def test_engines_take_turns_and_nothing_is_in_flight_between_slices(server: Server) -> None:
     asked = plan(
         server.address(),
@@ -320,6 +320,7 @@ def test_a_lock_wait_timeout_is_rolled_back_counted_and_retried(server: Server) 
     assert int(server.status()["Com_rollback"]) - before >= 1
 
 
+@pytest.mark.alone
 def test_a_frozen_server_is_the_longest_gap_of_all_workers(server: Server) -> None:
     pid = server.describe().identity["pid"]
     signals: list[float] = []

@@ -16,7 +16,6 @@ import pytest
 from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.servers.kinds.local import LocalServer
 
-pytestmark = pytest.mark.alone
 CONNECTIONS = 4
 SECOND_US = 1_000_000
 SEEDS = itertools.count(1)
@@ -146,6 +145,7 @@ def restart(server: LocalServer) -> None:
     server.start()
 
 
+@pytest.mark.alone
 def test_a_restart_shows_in_the_latency_of_what_was_due(server: LocalServer) -> None:
     result, records = meanwhile(
         lambda: restart(server),
@@ -222,6 +222,7 @@ def test_connections_are_renewed_as_often_as_asked(server: LocalServer, statemen
     assert 0 <= opened - prepared <= 2 if statements == "prepared" else prepared == 0
 
 
+@pytest.mark.alone
 def test_renewing_costs_latency(server: LocalServer) -> None:
     workload = {"name": "oltp_point_select", "options": {"tables": 1, "table_size": 1000}}
     means = []

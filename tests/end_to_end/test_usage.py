@@ -15,7 +15,6 @@ import pytest
 
 from dbdyno.servers.usage import Usage, host
 
-pytestmark = pytest.mark.alone
 # Does what each line of its input says, and answers when it is done.
 SERVANT = """
 import os, sys, threading, time
@@ -79,6 +78,7 @@ def servant(tmp_path: Path) -> Iterator[Servant]:
         yield one
 
 
+@pytest.mark.alone
 def test_switches_of_every_thread_that_lives_are_counted(servant: Servant) -> None:
     usage = Usage(servant.process.pid)
     before = usage.read()
@@ -149,6 +149,7 @@ def test_a_server_that_is_gone_has_used_nothing() -> None:
     assert Usage(process.pid).read() == {}
 
 
+@pytest.mark.alone
 def test_waiting_for_a_cpu_is_told(servant: Servant, tmp_path: Path) -> None:
     """Two that want the same CPU: what one uses the other waits for."""
     cpu = min(os.sched_getaffinity(0))

@@ -24,7 +24,6 @@ from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
 from dbdyno.store.preparation import WarmupTrial
 
-pytestmark = pytest.mark.alone
 LENGTH_S = 30.0
 LOOK = ("sh", "-c", "cat /proc/$DBDYNO_SERVER_PID/comm; exec sleep 600")
 

@@ -28,14 +28,14 @@ from dbdyno.experiment.slices import load_s, rounds, slice_s
 from dbdyno.problem import Problem
 from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
-from dbdyno.run.coordinator import Coordinator, hook_findings
+from dbdyno.run.coordinator import Coordinator
 from dbdyno.run.engine import EngineEnded, SlicedRun
 from dbdyno.run.failures import StartFailure, describe_failure, describe_problem, unreachable_reason
-from dbdyno.run.foreign_meter import ForeignMeter, combine, create_meter
+from dbdyno.run.foreign_meter import ForeignMeter, combine
 from dbdyno.run.sampling import Sampler, WorkMeter
-from dbdyno.run.trial import Outcome, RecordedTrial, store_unrun_trial
+from dbdyno.run.trial import Outcome, RecordedTrial
 from dbdyno.server_record import ForeignRecord, ServerRecord
-from dbdyno.servers.server import Description, MachineProblem, Server, ServerProblem
+from dbdyno.servers.server import MachineProblem, Server, ServerProblem
 from dbdyno.store import Run
 from dbdyno.store.preparation import derived_warmup_s
 
@@ -216,36 +216,26 @@ def run_in_slices(
         if unready.failed_by == "harness":
             # The block runs again, so the others need not run now.
             for trial in trials:
-                reasons[trial.variant] += coordinator.fail_trials([trial], server_of(trial), unready)
+                reasons[trial.variant] += coordinator.run_trials([trial], server_of(trial), unready)
             return reasons
-    server_failures = {name: one.reason for name, one in failures.items()}
     for load in dict.fromkeys((trial.workload, trial.point) for trial in trials):
         members = [trial for trial in trials if (trial.workload, trial.point) == load]
         for trial in members:
             coordinator.listen(progress.TrialBegan(trial))
-        outcomes = _run_point(
-            coordinator, [one for one in members if one.variant not in server_failures], contexts
-        )
+        outcomes = _run_point(coordinator, [one for one in members if one.variant not in failures], contexts)
         for trial in members:
             name, server = trial.variant, server_of(trial)
-            reason, rate = server_failures.get(name, ""), None
-            if reason:
-                store_unrun_trial(coordinator.run, coordinator.experiment, trial, server, reason)
-            else:
-                outcome = outcomes[name]
-                coordinator.keep(hook_findings(trial, outcome.hook_failures))
-                reason, rate = str(outcome.stored.meta.get("reason", "")), outcome.events_per_s()
-            coordinator.listen(progress.TrialEnded(trial, reason, rate))
+            reason = coordinator.end_trial(trial, server, failures.get(name) or outcomes[name])
             if not reason:
                 continue
             reasons[name].append(reason)
-            if name not in server_failures:
+            if name not in failures:
                 # A server that did not answer is not asked again, which may take minutes.
                 is_frozen = outcomes[name].is_frozen
                 if failure := reason if is_frozen else unreachable_reason(server):
-                    server_failures[name] = failure
+                    failures[name] = StartFailure(failure, "server")
     for name, context in contexts.items():
-        if name not in server_failures:
+        if name not in failures:
             last = [trial for trial in trials if trial.variant == name][-1]
             coordinator.check_after_group(last, context)
     return reasons
@@ -263,12 +253,6 @@ def _run_point(
     load = trials[0].workload, trials[0].point.connections, warmup_s
     warmup, counted = rounds(experiment, *load)
     _, of_each_s = load_s(experiment, *load)
-    meter = combine(
-        [
-            create_meter(experiment, experiment.variant(trial.variant), _description(contexts[trial.variant]))
-            for trial in trials
-        ]
-    )
     with ExitStack() as stack:
         sliced = {
             trial.variant: stack.enter_context(
@@ -283,6 +267,7 @@ def _run_point(
             )
             for trial in trials
         }
+        meter = combine([one.create_meter() for one in sliced.values()])
         # All hooks run first: one that empties a cache would undo the pre-warming of another variant.
         for one in sliced.values():
             one.prepare()
@@ -352,8 +337,3 @@ def _abandon(sliced: Mapping[str, SlicedTrial]) -> bool:
     for one in sliced.values() if failed else ():
         one.abandon(f"the trial of {failed[0]} failed, with which it alternated: {reason}")
     return bool(failed)
-
-
-def _description(context: Context) -> Description:
-    assert context.description is not None, "a server is described when it has started"
-    return context.description

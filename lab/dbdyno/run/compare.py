@@ -233,7 +233,7 @@ class _Comparison:
                     reasons = run_in_slices(self._coordinator, trials, started, servers.of)
                 else:
                     server, context = servers.of(first), started[first.variant]
-                    reasons = {first.variant: self._coordinator.run_group(trials, server, context)}
+                    reasons = {first.variant: self._coordinator.run_trials(trials, server, context)}
             self._add_groups(trials, waiting_groups)
         following = [servers.of(later[0]) for waiting in waiting_groups for later in _split_by_group(waiting)]
         for first, *_ in groups:

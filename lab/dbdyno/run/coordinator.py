@@ -1,4 +1,4 @@
-"""Runs the steps of an experiment: checks, servers with their data, and trials.
+"""Runs the steps of an experiment that need a server which is ready: checks and trials.
 
 `compare`, `sweep` and `preflight` each call these steps in their own order. The coordinator prints nothing:
 it passes progress values to a listener, and writes findings and trials into the run's folder.
@@ -7,23 +7,21 @@ it passes progress values to a listener, and writes findings and trials into the
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
-from dbdyno.experiment.model import Experiment, Variant, Workload
+from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, trial_number
 from dbdyno.finding import Finding
-from dbdyno.problem import Problem
 from dbdyno.run import progress
-from dbdyno.run.engine import Engine, Record, require_within_limits
+from dbdyno.run.engine import Engine, require_within_limits
 from dbdyno.run.failures import StartFailure, unreachable_reason
 from dbdyno.run.progress import Listener
 from dbdyno.run.times import StepTimes
-from dbdyno.run.trial import run_trial, store_unrun_trial
-from dbdyno.servers.server import Description, Server, ServerProblem
+from dbdyno.run.trial import Outcome, run_trial, store_unrun_trial
+from dbdyno.servers.server import Server, ServerProblem
 from dbdyno.store import Run
 
 _LOG = logging.getLogger(__name__)
@@ -98,129 +96,55 @@ class Coordinator:
         if new := self._run.add_findings(findings):
             self.listen(progress.NewFindings(tuple(new)))
 
-    # --- servers
-
-    @contextmanager
-    def closing(self, server: Server) -> Iterator[Server]:
-        """Close the server at the end. Raises the error of a failed close, unless another exception is being
-        raised.
-        """
-        try:
-            yield server
-        except BaseException:
-            with self.announcing_problems():
-                server.close()
-            raise
-        server.close()
-
-    @contextmanager
-    def stopping_on_failure(self, server: Server) -> Iterator[None]:
-        """Stop the server if an exception is raised."""
-        try:
-            yield
-        except BaseException:
-            with self.announcing_problems():
-                server.stop(clean=False)
-            raise
-
-    @contextmanager
-    def announcing_problems(self) -> Iterator[None]:
-        """Announce a Problem instead of raising it, because the caller raises a more important one."""
-        try:
-            yield
-        except Problem as problem:
-            text = problem.text + (f" ({problem.fix})" if problem.fix else "")
-            self.listen(progress.ProblemOccurred(text))
-
-    def tolerating_failed(self, server: Server) -> AbstractContextManager[None]:
-        """Announce a Problem when a server is stopped that has failed, so that the experiment goes on.
-
-        A server that keeps the variables of one variant (`set_global`) would change the results of others, so
-        its Problem is raised.
-        """
-        is_changed = self.experiment.variant(server.variant).server.set_global
-        return nullcontext() if is_changed else self.announcing_problems()
-
-    def check_server(
-        self,
-        variant: Variant,
-        server: Server,
-        peers: dict[str, Description],
-        codes: Iterable[str],
-        workload: Workload | None = None,
-    ) -> list[Finding]:
-        """Start a server once, check it and close it. Returns the findings that stop the experiment.
-
-        `peers` are the descriptions of the variants checked so far; the description of this variant is added.
-        """
-        with self.closing(server):
-            if variant.server.is_private:
-                server.restore()
-            server.start()
-            for note in server.notes:
-                self.step(f"{variant.name}: {note}")
-            description = server.describe()
-            context = Context(
-                self.experiment,
-                variant=variant,
-                server=server,
-                description=description,
-                peers=dict(peers),
-                workload=workload,
-            )
-            stops = self.check(Moment.READY, context, codes)
-        peers.setdefault(variant.name, description)
-        return stops
-
     # --- trials
 
-    def run_group(
-        self, trials: Sequence[Trial], server: Server, started: Context | StartFailure
-    ) -> list[str]:
-        """Run the trials of one group, or store them as failed if its server did not get ready; see
-        `run_trials` and `fail_trials`.
-        """
-        if isinstance(started, StartFailure):
-            return self.fail_trials(trials, server, started)
-        return self.run_trials(trials, server, started)
-
     def run_trials(
-        self, trials: Sequence[Trial], server: Server, context: Context, codes: Iterable[str] | None = None
+        self,
+        trials: Sequence[Trial],
+        server: Server,
+        started: Context | StartFailure,
+        codes: Iterable[str] | None = None,
     ) -> list[str]:
         """Run the trials of one group (one server start), then the AFTER_GROUP checks. Returns the reasons of
         failed trials.
 
-        If the server dies, the remaining trials are stored as failed, and no checks run. Raises Stopped if a
-        check stops the experiment, LimitProblem after a trial whose load exceeded a limit, and StoreProblem.
+        `started` is the context of the server, or why it did not get ready; the trials are then stored as
+        failed. So are the remaining ones if the server dies, and no checks run. Raises Stopped if a check
+        stops the experiment, LimitProblem after a trial whose load exceeded a limit, and StoreProblem.
         """
-        server_failure, reasons = "", []
+        reasons = []
         for trial in trials:
             self.listen(progress.TrialBegan(trial))
-            reason, rate, end = self._run_trial(trial, server, context, server_failure)
-            self.listen(progress.TrialEnded(trial, reason, rate))
-            require_within_limits(end)
+            outcome = (
+                run_trial(self.run, self.engine, trial, started) if isinstance(started, Context) else started
+            )
+            reason = self.end_trial(trial, server, outcome)
+            if isinstance(outcome, Outcome):
+                require_within_limits(outcome.end)
             if reason:
                 reasons.append(reason)
-                server_failure = server_failure or unreachable_reason(server)
-        if not server_failure:
+            if reason and isinstance(started, Context) and (why := unreachable_reason(server)):
+                started = StartFailure(why, "server")
+        if isinstance(started, Context):
             of_group = {trial.workload for trial in trials}
             # The tables of a group are common to its workloads: one that changes their rows decides.
             changing = (one for one in self.experiment.workloads if one.changes_row_count)
-            workload = next((one for one in changing if one.title in of_group), context.workload)
-            self.check_after_group(trials[-1], replace(context, workload=workload), codes)
+            workload = next((one for one in changing if one.title in of_group), started.workload)
+            self.check_after_group(trials[-1], replace(started, workload=workload), codes)
         return reasons
 
-    def fail_trials(self, trials: Sequence[Trial], server: Server, failure: StartFailure) -> list[str]:
-        """Store the trials of a group whose server did not get ready as failed. Returns the reason of each.
-        Raises StoreProblem.
+    def end_trial(self, trial: Trial, server: Server, outcome: Outcome | StartFailure) -> str:
+        """Announce the end of a trial, and store it as failed if it did not run. Returns why it failed, or an
+        empty text. Raises StoreProblem.
         """
-        for trial in trials:
-            self.listen(progress.TrialBegan(trial))
-            store_unrun_trial(
-                self.run, self.experiment, trial, server, failure.reason, failed_by=failure.failed_by
-            )
-            self.listen(progress.TrialEnded(trial, failure.reason, None))
-        return [failure.reason] * len(trials)
+        if isinstance(outcome, StartFailure):
+            reason, rate = outcome.reason, None
+            store_unrun_trial(self.run, self.experiment, trial, server, reason, failed_by=outcome.failed_by)
+        else:
+            self.keep(hook_findings(trial, outcome.hook_failures))
+            reason, rate = outcome.reason, outcome.events_per_s()
+        self.listen(progress.TrialEnded(trial, reason, rate))
+        return reason
 
     def check_after_group(self, last: Trial, context: Context, codes: Iterable[str] | None = None) -> None:
         """Run the AFTER_GROUP checks; `last` is the group's last trial. Raises Stopped if one stops the
@@ -236,19 +160,6 @@ class Coordinator:
                 f"{problem.text}"
             )
             self.keep([Finding("R04", "warn", text, {"trial": last.index}, last.variant)])
-
-    def _run_trial(
-        self, trial: Trial, server: Server, context: Context, server_failure: str
-    ) -> tuple[str, float | None, Record | None]:
-        """The reason why the trial failed (empty if it did not), its rate in events per second, and the
-        engine's last record.
-        """
-        if server_failure:
-            store_unrun_trial(self.run, self.experiment, trial, server, server_failure)
-            return server_failure, None, None
-        outcome = run_trial(self.run, self.engine, trial, context)
-        self.keep(hook_findings(trial, outcome.hook_failures))
-        return str(outcome.stored.meta.get("reason", "")), outcome.events_per_s(), outcome.end
 
     def conclude(self, stops: Sequence[Finding]) -> Conclusion:
         """The conclusion of the experiment, from the stored trials."""

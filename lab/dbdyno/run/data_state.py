@@ -29,11 +29,10 @@ from dbdyno.run.engine import Engine, Record
 from dbdyno.run.loading import (
     DataKey,
     cleanup,
+    created_tables,
     data_key,
-    list_tables,
     must_load,
     prepare,
-    require_empty,
     require_no_after,
     run_after,
 )
@@ -312,12 +311,7 @@ class DataState:
         """Run the setup of a user-written workload, unless this run has already created its tables."""
         if self._place(server).has(workload):
             return
-        if isinstance(workload, ScriptWorkload):
-            if not workload.prepare:
-                require_no_after(workload, variant, server)
-                return
-            require_empty(workload, server)
-        elif not must_load(workload, server):
+        if not must_load(workload, server):
             if workload.has_data and self._state == "reset":
                 raise Problem(
                     f"the tables of {workload.title} exist already; dbdyno drops only tables that it has "
@@ -331,11 +325,7 @@ class DataState:
         prepare(self._experiment, workload, server, self._engine, self._listen)
         self._change(server, Loaded(server, workload))
         run_after(variant, server, self._listen)
-        if isinstance(workload, ScriptWorkload):
-            server.finish_background_work(list_tables(server))
-        else:
-            tables = workload.created_tables(server.address().protocol)
-            server.finish_background_work(list(tables.values()))
+        server.finish_background_work(list(created_tables(workload, server).values()))
 
     def _clean(self, server: Server, workload: Workload) -> None:
         """Drop the tables of all workloads, because the OLTP workloads share table names."""

@@ -93,8 +93,8 @@ def prepare(
             exit_code=result.exit_code if result.exit_code > 0 else ExitCode.NOT_COMPARABLE,
         )
     if not server.private and not isinstance(workload, OltpWorkload):
-        # No such table existed before the load (`must_load`, `require_empty`).
-        mark(server, _created_tables(workload, server))
+        # No such table existed before the load (`must_load`).
+        mark(server, created_tables(workload, server))
     return result
 
 
@@ -149,11 +149,13 @@ def _statements_before_setup(workload: Workload, server: Server) -> list[str]:
     return [statement]
 
 
-def _created_tables(workload: SqlWorkload | ScriptWorkload, server: Server) -> list[str]:
-    """The tables that the setup of a user-written workload has just created."""
-    if isinstance(workload, ScriptWorkload):
-        return list_tables(server) if workload.prepare else []
-    return list(workload.created_tables(server.address().protocol))
+def created_tables(workload: SqlWorkload | ScriptWorkload, server: Server) -> dict[str, str]:
+    """The tables that the setup of a user-written workload creates, or has just created: name -> name as
+    written in SQL.
+    """
+    if isinstance(workload, SqlWorkload):
+        return workload.created_tables(server.address().protocol)
+    return {name: name for name in list_tables(server)} if workload.prepare else {}
 
 
 def data_key(workload: Workload, variant: Variant) -> DataKey:
@@ -196,14 +198,18 @@ def require_no_after(workload: Workload, variant: Variant, server: Server) -> No
     )
 
 
-def must_load(workload: SqlWorkload, server: Server) -> bool:
-    """Whether the setup of a user-written SQL workload must run on a server.
+def must_load(workload: SqlWorkload | ScriptWorkload, server: Server) -> bool:
+    """Whether the setup of a user-written workload must run on a server.
 
-    False without a setup. Also false if all its tables exist: the load uses these tables, and dbdyno never
-    drops them. Raises Problem if only some exist, because setup and clean-up could change or drop them.
+    False without a setup. Also false if all tables of an SQL workload exist: the load uses these tables, and
+    dbdyno never drops them. Raises Problem if only some exist, or any next to those of a script, because
+    setup and clean-up could change or drop them.
     """
     if not workload.has_data:
         return False
+    if isinstance(workload, ScriptWorkload):
+        _require_empty(workload, server)
+        return True
     address = server.address()
     _require_own_database(workload, server)
     tables = workload.created_tables(address.protocol)
@@ -242,7 +248,7 @@ def _require_own_database(workload: SqlWorkload, server: Server) -> None:
         )
 
 
-def require_empty(workload: ScriptWorkload, server: Server) -> None:
+def _require_empty(workload: ScriptWorkload, server: Server) -> None:
     """Raise Problem if the database has tables, because a script's `prepare` and `cleanup` could
     change them.
     """

@@ -21,7 +21,7 @@ from dbdyno.run.coordinator import Coordinator
 from dbdyno.run.data_state import DataState, Space, has_snapshot
 from dbdyno.run.engine import Engine
 from dbdyno.run.progress import Listener
-from dbdyno.run.starting import count_slots, require_servers
+from dbdyno.run.starting import check_server, count_slots, require_servers
 from dbdyno.servers import describe_server
 from dbdyno.servers.server import Description
 from dbdyno.servers.workspace import Workspace
@@ -97,7 +97,7 @@ def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Lis
                 action = "restoring the data, starting" if variant.server.is_private else "connecting to"
                 coordinator.step(f"{variant.name}: {action} the server")
                 server = data.open(variant, snapshot)
-                coordinator.check_server(variant, server, peers, codes, workload)
+                check_server(coordinator, variant, server, peers, codes, workload=workload)
     return _sorted(coordinator)
 
 

@@ -6,15 +6,16 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TypeVar
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
-from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.model import Experiment, Variant, Workload
 from dbdyno.experiment.schedule import Trial
+from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.coordinator import Coordinator, Stopped
@@ -47,7 +48,7 @@ def verify_settings(coordinator: Coordinator, workspace: Workspace) -> None:
         coordinator.step(f"{variant.name}: {verb} to verify settings")
         server = open_server(variant, workspace, None, secrets)
         with coordinator.times.step("starting"):
-            stops = coordinator.check_server(variant, server, peers, codes)
+            stops = check_server(coordinator, variant, server, peers, codes)
         if stops:
             raise Stopped(stops)
         coordinator.listen(progress.TestStartEnded(time.monotonic() - began))
@@ -67,6 +68,63 @@ def require_servers(experiment: Experiment, workspace: Workspace) -> None:
         raise problems[0]
     if problems:
         raise combine_problems(problems, f"{len(problems)} variants cannot be started")
+
+
+def check_server(
+    coordinator: Coordinator,
+    variant: Variant,
+    server: Server,
+    peers: dict[str, Description],
+    codes: Iterable[str],
+    *,
+    workload: Workload | None = None,
+) -> list[Finding]:
+    """Start a server once, check it and close it. Returns the findings that stop the experiment.
+
+    `peers` are the descriptions of the variants checked so far; the description of this variant is added.
+    """
+    with _closing(coordinator, server):
+        if variant.server.is_private:
+            server.restore()
+        server.start()
+        for note in server.notes:
+            coordinator.step(f"{variant.name}: {note}")
+        description = server.describe()
+        context = Context(
+            coordinator.experiment,
+            variant=variant,
+            server=server,
+            description=description,
+            peers=dict(peers),
+            workload=workload,
+        )
+        stops = coordinator.check(Moment.READY, context, codes)
+    peers.setdefault(variant.name, description)
+    return stops
+
+
+@contextmanager
+def _closing(coordinator: Coordinator, server: Server) -> Iterator[Server]:
+    """Close the server at the end. Raises the error of a failed close, unless another exception is being
+    raised.
+    """
+    try:
+        yield server
+    except BaseException:
+        with _announcing_problems(coordinator):
+            server.close()
+        raise
+    server.close()
+
+
+@contextmanager
+def _announcing_problems(coordinator: Coordinator) -> Iterator[None]:
+    """Announce a Problem instead of raising it, because the caller raises a more important one."""
+    try:
+        yield
+    except Problem as problem:
+        text = problem.text + (f" ({problem.fix})" if problem.fix else "")
+        coordinator.listen(progress.ProblemOccurred(text))
 
 
 def make_slots(experiment: Experiment, workspace: Workspace) -> Slots:
@@ -103,7 +161,7 @@ def open_servers(
                 stack.enter_context(closing(snapshot))
             key = data.server_key(workload, variant, snapshot)
             if key not in opened:
-                opened[key] = stack.enter_context(coordinator.closing(data.open(variant, snapshot)))
+                opened[key] = stack.enter_context(_closing(coordinator, data.open(variant, snapshot)))
             by_name[variant.name, title] = opened[key]
         yield GroupServers(coordinator, data, slots, by_name)
 
@@ -150,22 +208,35 @@ class GroupServers:
             is_reported = failure.failed_by == "harness" and not is_around
             if is_first and (is_reported or problem.exit_code == ExitCode.USAGE):
                 raise
-            with self._coordinator.tolerating_failed(server):
+            with self._tolerating_failed(server):
                 server.stop(clean=False)
             return failure
 
     @contextmanager
     def started(self, trial: Trial) -> Iterator[Context | StartFailure]:
         """Like `start`, and stop the server if the context raises an exception."""
-        with self._coordinator.stopping_on_failure(self.of(trial)):
+        try:
             yield self.start(trial)
+        except BaseException:
+            with _announcing_problems(self._coordinator):
+                self.of(trial).stop(clean=False)
+            raise
 
     def finish(self, server: Server, following: Sequence[Server], *, is_failed: bool) -> None:
         """End a group; `following` are the servers of all later ones. The server of a failed group may be
         unable to stop cleanly, which does not end the comparison.
         """
-        with self._coordinator.tolerating_failed(server) if is_failed else nullcontext():
+        with self._tolerating_failed(server) if is_failed else nullcontext():
             self._data.finish_group(server, following)
+
+    def _tolerating_failed(self, server: Server) -> AbstractContextManager[None]:
+        """Announce a Problem when a server is stopped that has failed, so that the experiment goes on.
+
+        A server that keeps the variables of one variant (`set_global`) would change the results of others, so
+        its Problem is raised.
+        """
+        is_changed = self._experiment.variant(server.variant).server.set_global
+        return nullcontext() if is_changed else _announcing_problems(self._coordinator)
 
     def run_first(
         self,

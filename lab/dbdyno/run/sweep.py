@@ -23,7 +23,7 @@ from dbdyno.run.ceiling import measure_ceilings
 from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped
 from dbdyno.run.description import describe
 from dbdyno.run.engine import Engine
-from dbdyno.run.loading import cleanup, must_load, prepare, require_empty
+from dbdyno.run.loading import cleanup, created_tables, must_load, prepare
 from dbdyno.run.marked_tables import LOADING, drop_instruction
 from dbdyno.run.progress import Listener
 from dbdyno.run.warmup import warmup_trials
@@ -129,18 +129,14 @@ class _Sweep:
     def _has_tables(self) -> bool:
         """Whether the tables exist. Raises Problem if they do not match the options."""
         workload = self._workload
-        if isinstance(workload, ScriptWorkload):
-            if workload.prepare:
-                require_empty(workload, self._server)
-            return not workload.prepare
-        if isinstance(workload, SqlWorkload):
-            is_present = not must_load(workload, self._server)
-            count = len(workload.created_tables(self._server.address().protocol))
-        else:
+        if isinstance(workload, OltpWorkload):
             tables = shapes(self._server, self._table_names())
             # An interrupted load is repeated.
             count = sum(not table.comment.startswith(LOADING) for table in tables.values())
             is_present = count > 0
+        else:
+            is_present = not must_load(workload, self._server)
+            count = len(created_tables(workload, self._server)) if is_present else 0
         if is_present and count:
             self._require_matching_tables(count)
         return is_present

@@ -13,7 +13,7 @@ from dbdyno.experiment.slices import slice_s
 from dbdyno.problem import Problem
 from dbdyno.run.engine import Engine, Record
 from dbdyno.run.failures import describe_failure, describe_idle, describe_problem
-from dbdyno.run.foreign_meter import create_meter
+from dbdyno.run.foreign_meter import ForeignMeter, create_meter
 from dbdyno.run.plan import slice_plan, trial_plan
 from dbdyno.run.sampling import Sampler
 from dbdyno.run.session import TrialSession
@@ -37,6 +37,11 @@ class Outcome:
     rate: float | None = None
     # Whether the server did not answer, so that it need not be asked again.
     is_frozen: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why the trial failed; empty if it did not."""
+        return str(self.stored.meta.get("reason", ""))
 
     def events_per_s(self) -> float | None:
         """Events per second of the measured phase, for display; the package `judge` computes the result."""
@@ -73,8 +78,12 @@ class RecordedTrial(TrialSession):
 
     def make_sampler(self) -> Sampler:
         """What reads the counters of the server."""
-        meter = create_meter(self.experiment, self.experiment.variant(self.trial.variant), self.description)
-        return Sampler(self.server, self.description, round(self.experiment.load.duration_s * 1e6), meter)
+        duration_us = round(self.experiment.load.duration_s * 1e6)
+        return Sampler(self.server, self.description, duration_us, self.create_meter())
+
+    def create_meter(self) -> ForeignMeter | None:
+        """What measures the load of other processes; None if it cannot be known."""
+        return create_meter(self.experiment, self.experiment.variant(self.trial.variant), self.description)
 
     def fail(self, problem: Problem) -> None:
         """End the trial, and find out who caused this. Then the server may be asked."""
