@@ -9,7 +9,7 @@ from benchmarks.truth.simulation import experiment
 
 from dbdyno.experiment.differences import is_identical
 
-EXPERIMENTS = 60
+EXPERIMENTS = 30
 
 
 @pytest.mark.parametrize("index", range(len(promises())))
