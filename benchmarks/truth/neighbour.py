@@ -74,7 +74,7 @@ def one_sided(is_baseline: NDArray[np.bool_], _speed: Array, random: Random) -> 
 
 
 def loop(is_baseline: NDArray[np.bool_], _speed: Array, random: Random) -> tuple[Array, Array]:
-    """A loop that is busy for a trial's length and then idle for twice as long, on one of two CPUs."""
+    """A loop on one of two CPUs: busy for the length of a trial, then idle for 2.3 times as long."""
     begins = PERIOD * random.random(len(is_baseline))
     overlaps = np.maximum(0.0, BUSY - begins) + np.maximum(0.0, begins + 1.0 - PERIOD)
     shares = TAKEN * overlaps + _quiet(is_baseline, random)

@@ -1,7 +1,7 @@
-"""Runs the steps of an experiment that need a server which is ready: checks and trials.
+"""Runs the checks and trials of an experiment, and stores their results.
 
 `compare`, `sweep` and `preflight` each call these steps in their own order. The coordinator prints nothing:
-it passes progress values to a listener, and writes findings and trials into the run's folder.
+it passes progress values to a listener. `starting` starts, checks and closes the servers.
 """
 
 from __future__ import annotations
