@@ -58,8 +58,9 @@ def schedule(experiment: Experiment, blocks: int | None = None) -> tuple[Trial, 
     trials: list[Trial] = []
     count = experiment.design.blocks if blocks is None else blocks
     orders = {one.title: _VariantOrder(experiment, one.title, count) for one in experiment.workloads}
+    starts = {titles[0]: titles for titles in workloads_by_start(experiment)}
     for block in range(count):
-        for group in _groups(experiment, orders, block):
+        for group in _groups(experiment, orders, starts, block):
             number = trials[-1].group + 1 if trials else 0
             trials += [
                 Trial(len(trials) + offset, block, number, variant, workload, point, slot)
@@ -164,15 +165,17 @@ class _VariantOrder:
 
 
 def _groups(
-    experiment: Experiment, orders: Mapping[str, _VariantOrder], block: int
+    experiment: Experiment,
+    orders: Mapping[str, _VariantOrder],
+    starts: Mapping[str, Sequence[str]],
+    block: int,
 ) -> Iterator[list[tuple[str, str, Point, int]]]:
-    """One block's groups in running order."""
+    """One block's groups in running order; `starts` has the workloads of each start by the first one."""
     seed = experiment.design.effective_order_seed
-    sets = {titles[0]: titles for titles in workloads_by_start(experiment)}
-    for first in _shuffle(list(sets), seed, "workload", block):
+    for first in _shuffle(list(starts), seed, "workload", block):
         order = orders[first]
         loads = []
-        for workload in _shuffle(list(sets[first]), seed, "workload", block):
+        for workload in _shuffle(list(starts[first]), seed, "workload", block):
             by_name = {_name(point): point for point in experiment.load.points()}
             names = list(by_name)
             if experiment.design.order == "random":
