@@ -95,8 +95,8 @@ def test_a_chart_that_is_rejected_leaves_the_others(tmp_path: Path) -> None:
         def __getattr__(self, _name: str) -> Any:
             return lambda *_args, **_kwargs: self
 
-        def to_dict(self) -> dict[str, str]:
-            return {"mark": "no such mark"}
+        def to_dict(self, **_options: bool) -> dict[str, Any]:
+            return {"mark": "no such mark", "config": {}}
 
     bad = Chart("bad", "", "", "", Rejected())
     drawn = rendering.render([bad, good])

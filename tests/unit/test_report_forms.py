@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import altair as alt
 import pytest
 from rich.console import Console
 from tests.unit.judged_run import Effect, Judged, Outcome, factor, finding
@@ -22,7 +23,7 @@ from dbdyno.commands import comparison_output
 from dbdyno.experiment.model import Factor
 from dbdyno.finding import Finding
 from dbdyno.report import charts, formatting, tables
-from dbdyno.report.chart import PAPER, apply_style
+from dbdyno.report.chart import CONFIG, PAPER, styled
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.say.wording import effect_text
@@ -186,7 +187,7 @@ def drawn(run: Run, name: str) -> ElementTree.Element:
 
 def layers(chart: Any) -> list[tuple[str, list[dict[str, Any]]]]:
     """Kind of mark and rows of each layer of a chart."""
-    specification = apply_style(chart).to_dict()
+    specification = styled(chart)
     return [
         (layer["mark"]["type"], specification["datasets"][layer["data"]["name"]])
         for layer in specification["layer"]
@@ -260,10 +261,20 @@ def test_open_ends_of_intervals_reach_the_edge_and_have_an_arrow(tmp_path: Path)
     assert "2,000 transactions/s: unknown, undecided" in figure.description
 
 
+@pytest.mark.parametrize("judged", [FINISHED, MIXED, OVERLOADED])
+def test_charts_and_their_style_obey_the_schema_of_the_library(judged: Judged, tmp_path: Path) -> None:
+    figures = charts.all_charts(gather(judged.write(tmp_path)))
+    assert figures
+    for figure in figures:
+        for drawing in filter(None, (figure.specification, figure.narrow)):
+            drawing.to_dict()
+    alt.Config.from_dict(CONFIG)
+
+
 def test_changes_beyond_half_and_twice_stand_on_a_scale_of_ratios(tmp_path: Path) -> None:
     def scales(judged: Judged, name: str) -> set[str]:
         (figure, *_) = charts.all_charts(gather(judged.write(tmp_path / name)))
-        text = str(apply_style(figure.specification).to_dict())
+        text = str(styled(figure.specification))
         return set(re.findall(r"'type': '(log|linear)'", text))
 
     assert scales(OVERLOADED, "far") == {"log"}

@@ -20,6 +20,23 @@ INK, MUTED, GRID, SHADE, PAPER = "#1f2933", "#5f6b7a", "#e3e8ee", "#eef1f5", "#f
 FONT = compose("Liberation Sans, Arial, Helvetica, DejaVu Sans, sans-serif")
 
 WIDTH, HALF_WIDTH, HEIGHT = 900, 400, 240
+# https://vega.github.io/vega-lite/docs/config.html
+CONFIG: dict[str, Any] = {
+    "font": FONT,
+    "view": {"continuousWidth": 300, "continuousHeight": 300, "stroke": None},
+    "axis": {
+        "labelColor": MUTED, "titleColor": INK, "gridColor": GRID, "domainColor": MUTED, "tickColor": MUTED,
+        "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "titlePadding": 8,
+        "aria": False,
+    },
+    "legend": {
+        "labelColor": INK, "titleColor": INK, "labelFontSize": 12, "orient": "top", "title": None,
+        "symbolSize": 70, "symbolStrokeWidth": 2, "symbolOpacity": 1, "columnPadding": 44, "labelLimit": 400,
+        "aria": False,
+    },
+    "title": {"color": INK, "fontSize": 13, "fontWeight": "bold", "anchor": "start", "aria": False},
+    "mark": {"aria": False},
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -51,20 +68,11 @@ class Chart:
         return f"{self.name}-narrow"
 
 
-def apply_style(specification: Any, padding: int = 10) -> Any:
-    """The Altair chart with the common style: thin axes, no frame, one font."""
-    return (
-        specification.properties(background=PAPER, padding=padding)
-        .configure(font=FONT)
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelColor=MUTED, titleColor=INK, gridColor=GRID, domainColor=MUTED, tickColor=MUTED,
-            labelFontSize=12, titleFontSize=12, titleFontWeight="normal", titlePadding=8, aria=False,
-        )
-        .configure_legend(
-            labelColor=INK, titleColor=INK, labelFontSize=12, orient="top", title=None, symbolSize=70,
-            symbolStrokeWidth=2, symbolOpacity=1, columnPadding=44, labelLimit=400, aria=False,
-        )
-        .configure_title(color=INK, fontSize=13, fontWeight="bold", anchor="start", aria=False)
-        .configure_mark(aria=False)
-    )  # fmt: skip
+def styled(specification: Any, padding: int = 10) -> dict[str, Any]:
+    """The Vega-Lite document of an Altair chart with the common style: thin axes, no frame, one font.
+
+    The style is added to the document, because Altair copies all data for each property that it sets. The
+    tests check documents against the library's schema, since that takes longer than to draw them.
+    """
+    document: dict[str, Any] = specification.to_dict(validate=False)
+    return {**document, "background": PAPER, "padding": padding, "config": document["config"] | CONFIG}

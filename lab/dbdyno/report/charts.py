@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from altair.utils.schemapi import debug_mode
+
 from dbdyno.languages import IN_ENGLISH, Translate
 from dbdyno.report.card import card
 from dbdyno.report.chart import Chart
@@ -16,6 +18,7 @@ from dbdyno.report.time_chart import stall_charts, time_charts
 from dbdyno.store.measured import MeasuredTrial
 
 
+@debug_mode(False)
 def all_charts(report: Report, translate: Translate = IN_ENGLISH) -> list[Chart]:
     """Every chart of the report; of a suite only the card, and a workload without results has none.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from importlib import resources
 from typing import Any
 
@@ -42,19 +42,9 @@ def page(report: Report, charts: Sequence[Chart], rendered: RenderedCharts, lang
 
     The template escapes all text except the SVG of the charts and the style sheet.
     """
-    environment = environment_for(language)
-    environment.globals.update(
-        load_rows=load_rows,
-        load_columns=LOAD_COLUMNS,
-        statement_rows=statement_rows,
-        background_rows=background_rows,
-        STALLS=STALLS,
-        gap_text=gap_text,
-        has_stall=has_stall,
-        loads_max=LOADS_MAX,
-    )
     style = resources.files("dbdyno.report").joinpath("templates/report.css").read_text(encoding="utf-8")
-    return environment.get_template("report.html.j2").render(
+    template = environment_for(language).get_template("report.html.j2")
+    return template.render(
         report=report,
         experiment=report.experiment,
         style=Markup(style),  # noqa: S704 — report.css
@@ -76,15 +66,19 @@ def page(report: Report, charts: Sequence[Chart], rendered: RenderedCharts, lang
     )
 
 
+@functools.cache
 def environment_for(language: str) -> Environment:
-    """The templates: they translate each text that they print; `_` composes a text."""
+    """The templates: they translate each text that they print; `_` composes a text.
+
+    All pages of a process share them, since to compile a template takes longer than to fill it in.
+    """
     environment = Environment(
         loader=PackageLoader("dbdyno.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=partial(_translate, translator(language)),
+        finalize=functools.partial(_translate, translator(language)),
     )
     # The pages of `ui` show verdicts too.
     environment.globals.update(
@@ -95,6 +89,14 @@ def environment_for(language: str) -> Environment:
         result_text=result_text,
         PER=PER,
         suite_tables=suite_tables,
+        load_rows=load_rows,
+        load_columns=LOAD_COLUMNS,
+        statement_rows=statement_rows,
+        background_rows=background_rows,
+        STALLS=STALLS,
+        gap_text=gap_text,
+        has_stall=has_stall,
+        loads_max=LOADS_MAX,
     )
     return environment
 

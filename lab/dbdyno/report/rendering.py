@@ -19,7 +19,7 @@ from html import escape
 from pathlib import Path
 
 from dbdyno.languages import IN_ENGLISH, Translator
-from dbdyno.report.chart import Chart, apply_style
+from dbdyno.report.chart import Chart, styled
 
 # The child runs this file by its path, not as a module: importing the package would take half a second.
 PROGRAM = Path(__file__).with_name("render_charts.py")
@@ -52,11 +52,11 @@ def render(charts: Sequence[Chart], translate: Translator = IN_ENGLISH) -> Rende
     """
     if not charts:
         return RenderedCharts()
-    drawings = {chart.name: apply_style(chart.specification, chart.padding) for chart in charts}
-    drawings |= {one.narrow_name: apply_style(one.narrow) for one in charts if one.narrow is not None}
+    drawings = {chart.name: styled(chart.specification, chart.padding) for chart in charts}
+    drawings |= {chart.narrow_name: styled(chart.narrow) for chart in charts if chart.narrow is not None}
     lines = [
-        json.dumps({"name": name, "specification": translate.inside(one.to_dict())}) + "\n"
-        for name, one in drawings.items()
+        json.dumps({"name": name, "specification": translate.inside(document)}) + "\n"
+        for name, document in drawings.items()
     ]
     output, failure = _run("".join(lines).encode(), len(drawings))
     rendered: dict[str, RenderedChart] = {}

@@ -50,9 +50,9 @@ class Pages:
     _rendering: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.templates: Environment = environment_for(self.language)
-        self.templates.loader = ChoiceLoader([PackageLoader("dbdyno.ui"), PackageLoader("dbdyno.report")])
-        self.templates.globals.update(view=view, drawing=drawing)
+        loader = ChoiceLoader([PackageLoader("dbdyno.ui"), PackageLoader("dbdyno.report")])
+        self.templates: Environment = environment_for(self.language).overlay(loader=loader)
+        self.templates.globals = {**self.templates.globals, "view": view, "drawing": drawing}
 
     def render(self, name: str, **values: Any) -> str:
         """A template with these values."""
