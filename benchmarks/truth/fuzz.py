@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from jsonschema import Draft202012Validator
+import jsonschema_rs
 
 from dbdyno.commands.comparison_output import show
 from dbdyno.decide import stopping
@@ -95,7 +95,8 @@ def _faults(case: Case) -> Iterator[str]:
         value = json.loads(text, parse_constant=_refuse)
         errors = _validator(document).iter_errors(value) if case.number % SCHEMA_EVERY == 0 else ()
         for error in itertools.islice(errors, 3):
-            yield f"{name} is not valid: {error.json_path}: {error.message}"
+            place = "/".join(map(str, error.instance_path))
+            yield f"{name} is not valid: {place}: {error.message}"
         yield from (f"{name}: {sentence!r}" for sentence in _texts(value) if NOT_A_NUMBER.search(sentence))
         if name == VERDICT:
             yield from _words(value)
@@ -152,8 +153,10 @@ def _refuse(name: str) -> None:
 
 
 @cache
-def _validator(document: type[VerdictFile | MeasuredFile | ExplainedFile]) -> Draft202012Validator:
-    return Draft202012Validator(json.loads(document.schema_text()))
+def _validator(
+    document: type[VerdictFile | MeasuredFile | ExplainedFile],
+) -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(json.loads(document.schema_text()))
 
 
 def _texts(value: object) -> Iterator[str]:

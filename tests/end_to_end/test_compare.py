@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from tests.end_to_end.comparing import Comparing, left_running
+from tests.schemas import require_valid
 
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.verdict import caveats_text
@@ -76,16 +76,14 @@ def test_progress_goes_to_standard_error_and_the_result_to_standard_output(done:
 
 def test_every_trial_keeps_what_was_asked_what_came_and_who_answered(done: tuple[Any, Run]) -> None:
     _, run = done
-    schema = json.loads((SCHEMA / "events.schema.json").read_text())
-    plans = json.loads((SCHEMA / "plan.schema.json").read_text())
     trials = run.trials()
     assert [trial.index for trial in trials] == list(range(8))
     for trial in trials:
         assert trial.is_done
-        jsonschema.validate(trial.plan, plans)
+        require_valid(trial.plan, "plan")
         records = list(trial.records())
         for record in (records[0], records[1], records[-1]):
-            jsonschema.validate(record, schema)
+            require_valid(record, "events")
         server = trial.server
         assert server["declared"]["thread_handling"] == server["variables"]["thread_handling"]
         assert server["variables"]["thread_handling"] == trial.meta["variant"]

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import jsonschema
 import pytest
 from tests.end_to_end.comparing import ROOT, VARIANTS, Comparing
 from tests.end_to_end.test_run_command import Running, rows
+from tests.schemas import require_valid
 
 from dbdyno.experiment.model import ScriptWorkload
 from dbdyno.servers.kinds.local import LocalServer
@@ -62,16 +62,13 @@ def compared(folder: Path, script: str, options: str, blocks: int) -> Run:
 @pytest.mark.long
 def test_a_script_of_sysbenchs_own_is_compared(results: Path) -> None:
     run = compared(results / "packaged", PACKAGED, "{ tables = 2, table_size = 500 }", blocks=6)
-    plans, events = (
-        json.loads((ROOT / "schema" / f"{name}.schema.json").read_text()) for name in ("plan", "events")
-    )
     trials = run.trials()
     assert len(trials) == 12
     for trial in trials:
         assert trial.is_done
-        jsonschema.validate(trial.plan, plans)
+        require_valid(trial.plan, "plan")
         records = list(trial.records())
-        jsonschema.validate(records[0], events)
+        require_valid(records[0], "events")
         (measure,) = [records[-1]["data"]["phases"]["measure"]]
         # 14 reads, 4 writes (a delete may find nothing), BEGIN and COMMIT; the edges cut some.
         assert measure["reads"] == pytest.approx(14 * measure["events"], rel=0.2, abs=56)

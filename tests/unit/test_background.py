@@ -7,12 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
+from tests.conftest import SCHEMA
 
 from dbdyno.checks.limits import Demand, client_capacities, server_capacities
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.file_reading import parse_toml
-from dbdyno.experiment.file_schema import file_schema
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
@@ -65,7 +64,7 @@ def experiment(tmp_path: Path) -> Reading:
         path = tmp_path / "own.toml"
         path.write_text(text)
         found = read(path)
-        Draft202012Validator(file_schema()).validate(parse_toml(path.read_bytes()))
+        SCHEMA.validate(parse_toml(path.read_bytes()))
         return found
 
     return reading

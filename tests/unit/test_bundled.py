@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
+from tests.schemas import require_valid
 from tests.unit.test_sql_experiment import HEAD, TARGET, errors, own, write
 
 from dbdyno.commands.choices import TextFormat
@@ -36,10 +36,9 @@ def test_a_workload_is_valid_for_both_protocols(name: str) -> None:
     """What the engine gets is by its schema, one sentence says what it does, and each row count is stated."""
     (workload,) = sql_workloads(experiment(f'name = "{name}"'))
     assert workload.title == name
-    schema = json.loads((ROOT / "schema" / "plan.schema.json").read_text())
     for protocol in ("mysql", "postgresql"):
         asked = plan(experiment(f'name = "{name}"'), workload, {**TARGET, "protocol": protocol})
-        Draft202012Validator(schema).validate(asked)
+        require_valid(asked, "plan")
     assert bundled.description(name).endswith(".")
     assert bundled.description(name).count(". ") == 0
     for _, _, statement in workload.named_statements():

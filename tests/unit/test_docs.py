@@ -6,8 +6,8 @@ import json
 import re
 from pathlib import Path
 
-import jsonschema
 import pytest
+from tests.schemas import require_valid
 
 from dbdyno.cli import COMMANDS
 from dbdyno.experiment.file_reference import with_tables
@@ -89,7 +89,7 @@ def test_the_schemas_of_the_judges_files_are_those_of_the_code(name: str, docume
 def test_the_examples_of_a_real_run_obey_the_schemas(name: str, document: type[Document]) -> None:
     path = ROOT / f"schema/examples/{name}.json"
     value = json.loads(path.read_text())
-    jsonschema.validate(value, json.loads((ROOT / f"schema/{name}.schema.json").read_text()))
+    require_valid(value, name)
     read = document.read(path)
     assert read is not None
     # Nothing is lost or added on the way.

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import jsonschema
+import jsonschema_rs
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from tests.unit.stored_run import Arms, Making, make, verdict_of
@@ -120,7 +120,7 @@ def test_benchstat_lines_follow_the_format(run: Run) -> None:
 
 def test_bencher_json_has_medians_and_intervals(run: Run) -> None:
     benchmarks = json.loads(report(run, "bencher"))
-    jsonschema.validate(benchmarks, BENCHER)
+    jsonschema_rs.validate(BENCHER, benchmarks)
     for point in points(run):
         name = f"{WORKLOAD}/connections={point['at']['connections']}"
         own, base = benchmarks[f"{name}/postgres-18"], benchmarks[f"{name}/postgres 14/a"]

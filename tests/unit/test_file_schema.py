@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 import typer
 from tests.conftest import SCHEMA
@@ -213,4 +214,4 @@ def test_every_option_has_a_description(name: str) -> None:
 
 
 def test_the_schema_is_itself_valid() -> None:
-    SCHEMA.check_schema(json.loads(schema_text()))
+    jsonschema_rs.meta.validate(json.loads(schema_text()))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+import jsonschema_rs
 import numpy as np
 import pytest
 from tests.unit import stored_run
@@ -37,7 +37,9 @@ def _without_other_keys(schema: Any) -> Any:
 
 
 # The schema that other programs read allows keys of newer versions.
-SCHEMA = _without_other_keys(json.loads((ROOT / "schema" / "verdict.schema.json").read_text()))
+SCHEMA = jsonschema_rs.Draft202012Validator(
+    _without_other_keys(json.loads((ROOT / "schema" / "verdict.schema.json").read_text()))
+)
 
 # What differs from block to block, in tenths of a percent; balanced around 0.
 STEPS = (-4, -1, 2, 5, -5, -2, 1, 4)
@@ -48,7 +50,7 @@ def judged(folder: Path, making: Making | None = None) -> dict[str, Any]:
     """The verdict of a made run, without the note that short trials cannot show a warm state."""
     verdict = stored_run.judged(folder, making)
     path = verdict.pop("path")
-    jsonschema.validate(verdict, SCHEMA)
+    SCHEMA.validate(verdict)
     verdict["checks"] = [check for check in verdict["checks"] if not is_unchecked(check)]
     return verdict | {"path": path}
 

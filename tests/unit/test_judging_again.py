@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import typer
+from tests.schemas import require_valid
 from tests.unit.stored_run import Arms, Making, make, store, verdict_of
 
 from dbdyno.commands import compare
@@ -87,8 +86,7 @@ def refusal(run: Run, *assignments: str, leave_out: tuple[str, ...] = ()) -> str
 
 def later_verdict(judgement: LaterJudgement) -> dict[str, Any]:
     verdict: dict[str, Any] = files.read_json(judgement.judged_path / VERDICT)
-    schema = json.loads((ROOT / "schema/verdict.schema.json").read_text())
-    jsonschema.Draft202012Validator(schema).validate(verdict)
+    require_valid(verdict, "verdict")
     return verdict
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
+from tests.schemas import require_valid
 
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment
@@ -16,7 +15,6 @@ from dbdyno.experiment.schedule import schedule
 from dbdyno.run.plan import trial_plan
 from dbdyno.servers.server import Address
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "schema" / "plan.schema.json").read_text())
 ADDRESS = Address("127.0.0.1", 3306, None, "dbdyno", "dbdyno", "secret")
 FILE = """
 [experiment]
@@ -160,7 +158,7 @@ def loads(load: str) -> list[dict[str, Any]]:
     given = experiment(load)
     plans = [trial_plan(given, trial, ADDRESS.target()) for trial in schedule(given)]
     for one in plans:
-        jsonschema.validate(one, SCHEMA)
+        require_valid(one, "plan")
     return [one["load"] for one in plans]
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
+from tests.schemas import require_valid
 
 from dbdyno import checks
 from dbdyno.binary import COMPAT, ENGINE, find_program
@@ -20,7 +19,6 @@ from dbdyno.problem import Problem
 from dbdyno.run.description import Column, Index, describe
 from dbdyno.run.plan import plan
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "schema" / "describe.schema.json").read_text())
 TARGET = {"protocol": "mysql", "endpoints": [{"unix": {"path": "/"}}], "user": "u", "database": "d"}
 
 
@@ -123,7 +121,7 @@ def test_both_programs_print_what_the_schema_says() -> None:
         answer = printed(program, asked)
         assert (answer.returncode, answer.stderr) == (0, "")
         described.append(json.loads(answer.stdout))
-        Draft202012Validator(SCHEMA).validate(described[-1])
+        require_valid(described[-1], "describe")
         assert printed(program, other).returncode == 2
     assert (described[1]["statements"], described[1]["prepared_per_connection"]) == ([], 0)
     assert described[0]["error_classes"]["1213"] == "deadlock"

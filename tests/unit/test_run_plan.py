@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator, ValidationError
+from jsonschema_rs import ValidationError
+from tests.schemas import require_valid
 
 from dbdyno.experiment.model import (
     Client,
@@ -27,14 +27,6 @@ from dbdyno.servers.server import Address
 
 ROOT = Path(__file__).parents[2]
 ADDRESS = Address("127.0.0.1", 3306, "/run/server.sock", "dbdyno", "dbdyno", "canary-password")
-
-
-@functools.cache
-def schema() -> Draft202012Validator:
-    """Checked once: `jsonschema.validate` would check the schema itself for every plan."""
-    described = json.loads((ROOT / "schema" / "plan.schema.json").read_text())
-    Draft202012Validator.check_schema(described)
-    return Draft202012Validator(described)
 
 
 def experiment(client: str | None = "1", server: str | None = "0", **load: Any) -> Experiment:
@@ -63,16 +55,16 @@ def test_every_plan_of_every_example_fits_the_schema(path: Path, transport: str)
     given = read_example(path)
     # Every block has the same loads.
     for trial in (trial for trial in schedule(given) if trial.block == 0):
-        schema().validate(trial_plan(given, trial, ADDRESS.target(transport)))
+        require_valid(trial_plan(given, trial, ADDRESS.target(transport)), "plan")
     for workload in given.workloads:
-        schema().validate(plan(given, workload, ADDRESS.target(transport)))
+        require_valid(plan(given, workload, ADDRESS.target(transport)), "plan")
 
 
 def test_the_schema_would_notice() -> None:
     given = experiment()
     wrong = plan(given, given.workloads[0], ADDRESS.target()) | {"colour": "red"}
     with pytest.raises(ValidationError, match="colour"):
-        schema().validate(wrong)
+        require_valid(wrong, "plan")
 
 
 def test_a_trials_plan_says_what_the_experiment_says() -> None:
@@ -91,7 +83,7 @@ def test_what_becomes_of_connections_is_in_the_plan() -> None:
     asked = trial_plan(given, schedule(given)[0], ADDRESS.target())
     assert asked["load"]["reconnect_every"] == 100
     assert asked["reconnect"] == {"on_lost": "stop", "give_up_us": 2_500_000}
-    schema().validate(asked)
+    require_valid(asked, "plan")
 
 
 def test_loading_uses_the_experiments_own_seed_so_that_all_trials_share_the_rows() -> None:
@@ -107,7 +99,7 @@ def test_a_rate_is_an_open_loop_with_the_connections_as_cap(arrivals: str) -> No
     asked = trial_plan(given, schedule(given)[0], ADDRESS.target())
     shape = {arrivals: {"rate_per_s": 50.0}}
     assert asked["load"] == {"connections": 64, "shape": shape, "answer_timeout_us": 60_000_000}
-    schema().validate(asked)
+    require_valid(asked, "plan")
 
 
 @pytest.mark.parametrize(
@@ -139,4 +131,4 @@ def test_prewarm_and_loading_are_handed_on() -> None:
     asked = trial_plan(given, schedule(given)[0], ADDRESS.target())
     assert asked["prewarm"] == "scan"
     assert asked["loading"] == {"streams": 7, "method": "insert"}
-    schema().validate(asked)
+    require_valid(asked, "plan")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
+from tests.schemas import require_valid
 
 from dbdyno.checks import Context, Moment, run
 from dbdyno.commands.run import SweepOptions
@@ -62,7 +61,7 @@ def test_a_script_is_a_workload_with_the_name_of_its_file(tmp_path: Path) -> Non
     asked = plan(experiment, workload, TARGET)
     described = {"path": str(tmp_path / "shop.lua"), "options": options}
     assert (asked["workload"]["name"], asked["workload"]["script"]) == ("lua", described)
-    Draft202012Validator(json.loads((ROOT / "schema" / "plan.schema.json").read_text())).validate(asked)
+    require_valid(asked, "plan")
     assert Experiment.model_validate_json(experiment.model_dump_json()) == experiment
     labelled = SHOP + 'label = "night"\nkeys = "zipfian"\nstatements = "text"\n'
     workload = script(given(tmp_path, labelled, "workload[night].options.goods=1"))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import time
 from pathlib import Path
 from typing import IO, Any
 
-import jsonschema
 import pytest
+from tests.schemas import require_valid
 
 from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.servers.admin import connection, mysql
@@ -70,7 +69,7 @@ def test_the_plan_has_what_the_url_says() -> None:
     assert asked["server_public_key"] == "/key.pem"
     plan = {"schema": 1, "target": asked, "workload": {"name": "oltp_point_select"}}
     plan |= {"load": {"connections": 1}, "phases": {"measure_us": 1_000_000}, "seed": 1}
-    jsonschema.validate(plan, json.loads((ROOT / "schema" / "plan.schema.json").read_text()))
+    require_valid(plan, "plan")
 
 
 @pytest.mark.parametrize(

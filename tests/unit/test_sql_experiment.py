@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
+from tests.schemas import require_valid
 
 from dbdyno.experiment.calls import Call, parse
 from dbdyno.experiment.errors import InvalidExperiment
@@ -86,8 +85,7 @@ def test_a_file_becomes_a_plan_of_the_schema(tmp_path: Path) -> None:
     path = write(tmp_path, '[[workload]]\nname = "sql"\nfile = "shop.sql"\n', shop=SHOP)
     experiment = read(path)
     asked = plan(experiment, own(experiment), TARGET)
-    schema = json.loads((ROOT / "schema" / "plan.schema.json").read_text())
-    Draft202012Validator(schema).validate(asked)
+    require_valid(asked, "plan")
     sql = asked["workload"]["sql"]
     assert sql["parameters"]["id"]["integer"] == {
         "low": 1,
@@ -218,8 +216,7 @@ def test_a_replay_takes_the_place_of_transactions(tmp_path: Path) -> None:
     replay = 'replay = { file = "general.log", format = "general-log", database = "shop" }\n'
     experiment = read(write(tmp_path, f'[[workload]]\nname = "sql"\norder = "in-order"\n{replay}'))
     asked = plan(experiment, own(experiment), TARGET)
-    schema = json.loads((ROOT / "schema" / "plan.schema.json").read_text())
-    Draft202012Validator(schema).validate(asked)
+    require_valid(asked, "plan")
     assert asked["workload"]["sql"]["replay"] == {
         "file": str(tmp_path / "general.log"),
         "format": "general-log",
