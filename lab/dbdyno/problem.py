@@ -30,3 +30,8 @@ class Problem(Exception):  # noqa: N818 — a problem of the user's setup, not a
         self.text = text
         self.fix = fix
         self.exit_code = int(exit_code)
+
+    @property
+    def with_fix(self) -> str:
+        """The text, with the fix in brackets."""
+        return f"{self.text} ({self.fix})" if self.fix else self.text

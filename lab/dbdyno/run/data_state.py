@@ -356,8 +356,7 @@ class DataState:
             self._drop_tables(server)
             server.stop(clean=True)
         except Problem as problem:
-            text = problem.text + (f" ({problem.fix})" if problem.fix else "")
-            self._listen(progress.ProblemOccurred(text))
+            self._listen(progress.ProblemOccurred(problem.with_fix))
 
     def _has_start(self, server: Server) -> bool:
         """Whether the user's command starts the server."""

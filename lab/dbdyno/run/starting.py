@@ -123,8 +123,7 @@ def _announcing_problems(coordinator: Coordinator) -> Iterator[None]:
     try:
         yield
     except Problem as problem:
-        text = problem.text + (f" ({problem.fix})" if problem.fix else "")
-        coordinator.listen(progress.ProblemOccurred(text))
+        coordinator.listen(progress.ProblemOccurred(problem.with_fix))
 
 
 def make_slots(experiment: Experiment, workspace: Workspace) -> Slots:
