@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dbdyno.store import StoredTrial
+from dbdyno.store.records import Record
 
 ENGINES = 3
 _COUNTS = ("events", "reads", "writes", "other", "rows", "bytes", "reconnects", "late", "dropped")
@@ -56,7 +57,7 @@ def _sum(parts: list[dict[str, Any]], phase: str) -> Counter[Any]:
     return total
 
 
-def _of_intervals(records: list[dict[str, Any]]) -> int:
+def _of_intervals(records: list[Record]) -> int:
     intervals = [one["data"] for one in records if one["type"] == "interval"]
     return sum(int(one["events"]) for one in intervals if one["phase"] == "measure")
 

@@ -13,11 +13,10 @@ from tests.unit.stored_run import SECOND, Arms, Making, Spoil, judged, make
 
 from dbdyno.experiment.model import OltpWorkload, Stop
 from dbdyno.experiment.schedule import Trial
-from dbdyno.measure import recording
 from dbdyno.measure.evidence import gather, scheduled
 from dbdyno.measure.figures import merge_classes
-from dbdyno.rules import generator
 from dbdyno.store import files
+from dbdyno.store.records import CLIENT_DELAY, GENERATOR_CPU, GENERATOR_LAG_US
 
 ROOT = Path(__file__).parents[2]
 Records = list[dict[str, Any]]
@@ -603,11 +602,7 @@ def test_the_limits_of_the_generator_are_those_of_the_schema() -> None:
     schema = json.loads((ROOT / "schema" / "events.schema.json").read_text())
     properties = schema["$defs"]["Generator"]["properties"]
     limits = [properties[name]["x-limit"] for name in ("cpu", "lag_us_p99", "client_delay_us_p99")]
-    assert limits == [
-        generator.GENERATOR_CPU,
-        recording.GENERATOR_LAG_US,
-        recording.CLIENT_DELAY,
-    ]
+    assert limits == [GENERATOR_CPU, GENERATOR_LAG_US, CLIENT_DELAY]
 
 
 def test_blocks_keep_their_order_if_the_clock_is_stepped_back(tmp_path: Path) -> None:

@@ -310,11 +310,11 @@ def test_contradictions_among_slices_are_found(
     tmp_path: Path, change: Callable[[Records], None], text: str
 ) -> None:
     whole = in_slices(lambda _trial, _number: 100)
-    kept: list[Records] = []
+    kept: list[Any] = []
 
     def spoil(trial: Trial, records: Records) -> Records:
-        kept.append(whole(trial, records))
-        return kept[-1]
+        kept.append(spoiled := whole(trial, records))
+        return spoiled
 
     judged(tmp_path, Making(connections=(10,), blocks=1, spoil=spoil, facts=FACTS))
     assert arithmetic.find_contradictions(read(kept[0], FACTS["slices"])) == []

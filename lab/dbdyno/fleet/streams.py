@@ -20,6 +20,7 @@ from typing import IO, Any
 from dbdyno.binary import EngineProblem
 from dbdyno.fleet.carrier import LOST_S, EngineLost, Place, lose, wait_for
 from dbdyno.fleet.clocks import Clock
+from dbdyno.store.records import parse
 from dbdyno.problem import ExitCode, Problem
 
 # Seconds that `read` waits for a record.
@@ -154,9 +155,9 @@ class Streams:
             for path, source in self._sources[index].items():
                 line = line.replace(_quote(path), _quote(source))
         elif line.startswith(_END):
-            self.ends[index] = json.loads(line)["data"]
+            self.ends[index] = parse(line)["data"]
         elif line.startswith(_PHASE):
-            record = json.loads(line)
+            record = parse(line)
             phase = record["data"]
             phase["at_unix_us"] = round(phase["at_unix_us"] - self.clocks[index].offset_us)
             if not self.starts_us:

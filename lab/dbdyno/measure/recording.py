@@ -12,7 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.store import StoredTrial
-from dbdyno.store.records import End, EngineWarning, Interval, PhaseTotals, Slice, Span, Statements
+from dbdyno.store.records import (
+    CLIENT_DELAY,
+    GENERATOR_LAG_US,
+    End,
+    EngineWarning,
+    Interval,
+    PhaseTotals,
+    Record,
+    Slice,
+    Span,
+    Statements,
+)
 from dbdyno.store.trial import FailedBy
 from dbdyno.text import compose
 
@@ -67,8 +78,8 @@ class Recording:
         return load["shape"] == "closed" and not (load.get("think_time") or load.get("max_rate_per_s"))
 
 
-def read(records: Iterable[dict[str, Any]], slices: Mapping[str, int] | None = None) -> Recording:
-    """Sort a stream of ``{"type", "data"}`` records by type. Unknown types are skipped.
+def read(records: Iterable[Record], slices: Mapping[str, int] | None = None) -> Recording:
+    """Sort records by type. Unknown types are skipped.
 
     `slices` of trial.json has the number of slices of the warm-up, and the length of a slice.
     """
@@ -140,12 +151,6 @@ def _reason(trial: StoredTrial) -> str | None:
     if isinstance(reason, Mapping):
         reason = reason.get("text")
     return str(reason) if reason else None
-
-
-# Limits of the load generator, `x-limit` in schema/events.schema.json: delay of its wake-ups; delay of
-# reading replies, as a share of the median latency.
-GENERATOR_LAG_US = 1000
-CLIENT_DELAY = 0.1
 
 
 def generator_delays(recording: Recording) -> Iterator[EngineWarning]:

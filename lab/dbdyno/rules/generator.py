@@ -21,11 +21,9 @@ from dbdyno.rules.register import rule
 from dbdyno.say.wording import trials_count
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.preparation import Ceiling
-from dbdyno.store.records import EngineWarning
+from dbdyno.store.records import GENERATOR_CPU, EngineWarning
 from dbdyno.text import compose, mark
 
-# CPU time of the load generator per wall time of a thread, `x-limit` in schema/events.schema.json.
-GENERATOR_CPU = 0.8
 # Code of a warning about the load generator -> the beginning of the finding.
 _GENERATOR_PROBLEMS = {
     "generator-late": compose("the load generator woke up late"),

@@ -21,6 +21,7 @@ import psutil
 from dbdyno.binary import EngineProblem
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.servers.admin.connection import LOGIN_EVERY_S
+from dbdyno.store.records import LINE_BYTES_MAX, parse
 from dbdyno.waiting import AGAIN_S, FIRST_S, report_wait, waiting_for
 
 Command = Literal["prepare", "prewarm", "run", "cleanup"]
@@ -29,8 +30,6 @@ Record = Mapping[str, Any]
 READ_BYTES = 1 << 16
 # Characters of standard error that are kept.
 STDERR_MAX = 20_000
-# Maximum bytes of a record; an interval with a million distinct latencies has about 20 MB.
-LINE_BYTES_MAX = 64 << 20
 # Maximum seconds for an engine to stop.
 STOP_S_MAX = 5.0
 # An engine that writes nothing, and is stopped at two looks this time apart, is ended.
@@ -217,13 +216,13 @@ class Reader:
 
     def _handle_line(self, process: subprocess.Popen[bytes], line: bytes) -> None:
         try:
-            record = json.loads(line)
-            kind, data = record["type"], record["data"]
-        except (ValueError, KeyError, TypeError) as error:
+            record = parse(line)
+        except ValueError as error:
             raise EngineProblem(
                 f"the engine wrote a line that is not a record: {line[:200]!r}",
                 exit_code=ExitCode.NOT_COMPARABLE,
             ) from error
+        kind, data = record["type"], record["data"]
         if kind == "interval":
             self._stall.add(data)
         elif kind == "hello":

@@ -13,12 +13,10 @@ measuring phase counts, without the cut of `warmup = "auto"`.
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
-import zlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -28,9 +26,9 @@ from dbdyno.finding import Finding
 from dbdyno.store import files
 from dbdyno.store.endings import Ending, read_endings
 from dbdyno.store.listing import is_running
-from dbdyno.store.records import Buckets
+from dbdyno.store.records import LINE_BYTES_MAX, Buckets, Record, parse, read_lines
 from dbdyno.store.run import Run
-from dbdyno.store.trial import LINE_BYTES_MAX
+from dbdyno.store.trial import EVENTS
 from dbdyno.store.verdict import VerdictFile
 
 # "interrupted": the trial has begun and not ended, and no dbdyno writes to the run.
@@ -178,7 +176,7 @@ class _TrialFolder:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._ended: tuple[tuple[int, int], LiveTrial] | None = None
-        self._events = _Events(path / "events.jsonl")
+        self._events = _Events(path / EVENTS)
 
     def read(self, trial: Trial, *, is_running: bool) -> LiveTrial:
         """The trial now. Raises StoreProblem if a file is damaged."""
@@ -246,23 +244,20 @@ class _Events:
     def _add(self, line: bytes) -> None:
         if line.startswith(_SKIPPED):
             return
-        for kind, data in _records([line]):
-            if kind == "phase":
-                self.phase = str(data["name"])
-            elif kind in ("interval", "slice"):
-                part = _part(data)
+        for record in _records([line]):
+            if record["type"] == "phase":
+                self.phase = str(record["data"]["name"])
+            elif record["type"] in ("interval", "slice"):
+                part = _part(record["data"])
                 self.parts.append(part)
                 self.measured.add(part)
 
 
-def _records(lines: Iterable[bytes]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Type and data of each record; lines that are none, such as those of a damaged file, are left out."""
+def _records(lines: Iterable[bytes]) -> Iterator[Record]:
+    """The records; lines that are none, such as those of a damaged file, are left out."""
     for line in lines:
-        try:
-            record = json.loads(line)
-            yield str(record["type"]), record["data"]
-        except (ValueError, KeyError, TypeError):
-            continue
+        with suppress(ValueError):
+            yield parse(line)
 
 
 def _part(span: Mapping[str, Any], percentiles_us: Mapping[str, float] | None = None) -> Part:
@@ -315,26 +310,11 @@ class _Sum:
         )
 
 
-def _lines(folder: Path) -> Iterator[bytes]:
-    """The engine's lines of a trial that has ended; those before the damage, if the file is damaged."""
-    path = folder / "events.jsonl.gz"
-    if not path.exists():
-        return
-    with files.open_regular(path) as file, gzip.open(file) as unpacked:
-        try:
-            while line := unpacked.readline(LINE_BYTES_MAX):
-                yield line
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            return
-
-
 def _measured(folder: Path) -> Part | None:
     """The measurement of a trial that has ended, from the engine's totals; None if there are none."""
-    last = b""
-    for line in _lines(folder):
-        last = line
-    for kind, data in _records([last]):
-        totals = data["phases"].get("measure") if kind == "end" else None
+    last = deque(read_lines(folder / EVENTS, keeps_damaged=True), maxlen=1)
+    for record in _records(last):
+        totals = record["data"]["phases"].get("measure") if record["type"] == "end" else None
         if totals:
             known = totals.get("percentiles_us") or {}
             return _part(totals, {name: float(one["value_us"]) for name, one in known.items()})
@@ -343,8 +323,9 @@ def _measured(folder: Path) -> Part | None:
 
 def _measured_in_slices(folder: Path, meta: Mapping[str, Any]) -> Part | None:
     """The sum of the slices that count."""
-    records = _records(line for line in _lines(folder) if not line.startswith(_SKIPPED))
-    slices = (data for kind, data in records if kind == "slice")
+    lines = read_lines(folder / EVENTS, keeps_damaged=True)
+    records = _records(line for line in lines if not line.startswith(_SKIPPED))
+    slices = (record["data"] for record in records if record["type"] == "slice")
     counted = (data for data in slices if data["slice"] >= meta["slices"]["warmup"])
     total = _Sum()
     for data in counted:

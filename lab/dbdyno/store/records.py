@@ -1,4 +1,4 @@
-"""The engine's records, as far as the lab reads them.
+"""The engine's records, as far as the lab reads them: lines, of which each is one record.
 
 schema/events.schema.json defines them; a test compares these types with it. Times are microseconds since the
 start of the run.
@@ -6,11 +6,65 @@ start of the run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NotRequired, TypedDict
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict
+
+from dbdyno.store import files
+from dbdyno.store.files import StoreProblem
+
+# Maximum bytes of a record: an interval with a million distinct latencies has about 20 MB.
+LINE_BYTES_MAX = 64 << 20
+
+
+class Record(TypedDict):
+    """One line of the engine."""
+
+    type: str
+    # As defined for this type.
+    data: Any
+
+
+def parse(line: bytes) -> Record:
+    """The record in a line. Raises ValueError if it is none."""
+    record = json.loads(line)
+    if not isinstance(record, dict) or not isinstance(record.get("type"), str) or "data" not in record:
+        raise ValueError("it is not a record")
+    return {"type": record["type"], "data": record["data"]}
+
+
+def read_lines(path: Path, *, keeps_damaged: bool = False) -> Iterator[bytes]:
+    """The lines of a file of records, compressed or not; none if it does not exist.
+
+    Raises StoreProblem if the compressed file is damaged; with `keeps_damaged` the lines before the damage
+    are all.
+    """
+    compressed = path.with_name(f"{path.name}.gz")
+    if compressed.exists():
+        with files.open_regular(compressed) as file, gzip.open(file) as unpacked:
+            try:
+                while line := unpacked.readline(LINE_BYTES_MAX):
+                    yield line
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                if not keeps_damaged:
+                    raise StoreProblem(f"{compressed} is damaged: {error}", files.RESTORE) from error
+    elif path.exists():
+        with files.open_regular(path) as file:
+            yield from file
+
 
 # Pairs of a bucket's lower edge and the number of values in it.
 Buckets = Sequence[Sequence[int]]
+
+
+# Limits of the load generator (D01), `x-limit` in schema/events.schema.json: CPU time per wall time of a
+# thread; delay of wake-ups; delay of reading replies, as a share of the median latency.
+GENERATOR_CPU = 0.8
+GENERATOR_LAG_US = 1000
+CLIENT_DELAY = 0.1
 
 
 class Generator(TypedDict):

@@ -14,11 +14,8 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
 import shutil
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -28,13 +25,12 @@ from dbdyno.experiment.schedule import Trial
 from dbdyno.server_record import ServerRecord
 from dbdyno.store import digests, files
 from dbdyno.store.files import StoreProblem
+from dbdyno.store.records import Record, parse, read_lines
 
 # The file of the engine's records, while they are written.
 EVENTS = "events.jsonl"
 # Folders of earlier attempts, followed by their number.
 ATTEMPT = "attempt-"
-# Maximum bytes of a record: an interval with a million distinct latencies has about 20 MB.
-LINE_BYTES_MAX = 64 << 20
 # The fields of the record `ready` that a connection negotiates with its server.
 SESSION = ("tls", "compression", "authentication")
 Session = Mapping[str, str | None]
@@ -103,28 +99,26 @@ class StoredTrial:
         """The server: identity, configuration, status counters, resource use."""
         return cast("ServerRecord", self._json("server.json"))
 
-    def background(self, title: str) -> Iterator[dict[str, Any]]:
+    def background(self, title: str) -> Iterator[Record]:
         """The records of the background load with that title, as `records`."""
         return self.records(_background(title))
 
-    def records(self, name: str = EVENTS) -> Iterator[dict[str, Any]]:
-        """The engine's records in order, each {"type", "data"}; none if it wrote none.
+    def records(self, name: str = EVENTS) -> Iterator[Record]:
+        """The engine's records in order; none if it wrote none.
 
         An incomplete last line (the engine died while writing) is left out. Raises StoreProblem for any other
-        line that is not JSON.
+        line that is not a record.
         """
-        lines = self._lines(name)
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(read_lines(self.path / name), start=1):
             try:
                 # The recorded runs of `benchmarks/` have the counter's name of engines before version 0.2.0.
-                record = json.loads(line.replace(b'"off_contract"', b'"row_count_mismatches"'))
+                yield parse(line.replace(b'"off_contract"', b'"row_count_mismatches"'))
             except ValueError as error:
                 if not line.endswith(b"\n"):
                     return
                 raise StoreProblem(
                     f"{self.path}, line {number} of the events is not valid JSON: {error}"
                 ) from error
-            yield record
 
     def session(self) -> Session:
         """TLS, compression and authentication of the first connection; {} without a record `ready`."""
@@ -140,19 +134,6 @@ class StoredTrial:
             return {}
         value: dict[str, Any] = files.read_json(self.path / name)
         return value
-
-    def _lines(self, name: str) -> Iterator[bytes]:
-        compressed, plain = self.path / f"{name}.gz", self.path / name
-        if compressed.exists():
-            with files.open_regular(compressed) as file, gzip.open(file) as unpacked:
-                try:
-                    while line := unpacked.readline(LINE_BYTES_MAX):
-                        yield line
-                except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                    raise StoreProblem(f"{compressed} is damaged: {error}", files.RESTORE) from error
-        elif plain.exists():
-            with files.open_regular(plain) as file:
-                yield from file
 
 
 class TrialWriter:
