@@ -249,9 +249,7 @@ def _statement_rows(run: Run, measured: MeasuredFile) -> Iterator[_Row]:
                 **_place_of(run, trial),
                 "statement": name,
                 "per_transaction": figures.per_transaction,
-                "latency_p50_us": figures.latency_p50_us,
-                "latency_p95_us": figures.latency_p95_us,
-                "latency_p99_us": figures.latency_p99_us,
+                **{name: getattr(figures, name) for name in FEW_PERCENTILES},
             }
 
 

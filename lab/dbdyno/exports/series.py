@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from dbdyno.experiment.metrics import CAPACITY, FEW_PERCENTILES, LATENCY_MEAN, THROUGHPUT, percentile_of
+from dbdyno.experiment.metrics import CAPACITY, LATENCY_MEAN, THROUGHPUT, percentile_of
 from dbdyno.experiment.model import Experiment
 from dbdyno.problem import Problem
 from dbdyno.store import Run
-from dbdyno.store.measured import MeasuredTrial, Point
-from dbdyno.store.verdict import Comparison, Effect, VerdictFile
+from dbdyno.store.measured import SHOWN_PERCENTILES, MeasuredTrial, Point
+from dbdyno.store.verdict import WITHOUT_RATIO, Comparison, Effect, VerdictFile
 
-_METRICS = (THROUGHPUT, LATENCY_MEAN, *FEW_PERCENTILES, "latency_p999_us")
+_METRICS = (THROUGHPUT, LATENCY_MEAN, *SHOWN_PERCENTILES)
 # Stands for the load of an effect over all loads.
 ALL_LOADS = "all"
 
@@ -64,7 +64,7 @@ class Change:
         """The known ones of value, lower and upper: the ratio to the baseline, and its interval. None if the
         run is not finished, or the variants are not comparable.
         """
-        if self.effect.verdict in ("not-comparable", "unfinished"):
+        if self.effect.verdict in WITHOUT_RATIO:
             return {}
         low, high = self.effect.interval_percent or (None, None)
         value = None if self.effect.bound else self.effect.effect_percent

@@ -19,6 +19,7 @@ from dbdyno.result_text import (
     ratio_decimals,
     times,
 )
+from dbdyno.store import measured
 from dbdyno.store.measured import Figures
 from dbdyno.store.verdict import (
     Change,
@@ -339,7 +340,7 @@ def metric_rows(
     for one in comparison.metrics or ():
         name, column = metric_name(one.curve.metric), one.curve.confidence
         effects: list[tuple[str, str, str, Effect]] = [
-            (load(*next(iter(point.at.items()))), median(point, "baseline"), median(point, "variant"), point)
+            (load(*measured.Point.of(point.at)), median(point, "baseline"), median(point, "variant"), point)
             for point in one.points
         ]
         if len(one.points) > 1:
@@ -355,7 +356,7 @@ def second_lines(comparison: Comparison) -> list[tuple[str, ...]]:
     """The rows of the table of second lines."""
     return [
         (
-            load(*next(iter(line.at.items()))),
+            load(*measured.Point.of(line.at)),
             metric_name(line.metric),
             metric_value(line.metric, line.baseline),
             metric_value(line.metric, line.variant),

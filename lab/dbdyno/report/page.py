@@ -16,6 +16,7 @@ from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.model import Design, Experiment, Variant
 from dbdyno.experiment.slices import describe_slices
+from dbdyno.experiment.metrics import PERCENTILES
 from dbdyno.explain.measures import PER
 from dbdyno.finding import FreeForm
 from dbdyno.languages import ENGLISH, Translator, translator
@@ -89,6 +90,7 @@ def environment_for(language: str) -> Environment:
         result_text=result_text,
         PER=PER,
         suite_tables=suite_tables,
+        PERCENTILES=PERCENTILES,
         load_rows=load_rows,
         load_columns=LOAD_COLUMNS,
         statement_rows=statement_rows,

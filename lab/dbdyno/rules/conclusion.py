@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding, Level
 from dbdyno.reading.claim import About, Claim, Subjects, find_claims
 from dbdyno.reading.document import Document
+from dbdyno.stats.verdict_rule import DIRECTIONS
 from dbdyno.store.verdict import CombinedEffect, Comparison
 from dbdyno.text import compose
 
-_THROUGHPUT = "throughput"
 # How far a sentence may round a percentage.
 _ROUNDED_POINTS = 0.6
 
@@ -47,12 +48,12 @@ def _effects(
 
 
 def _fits(about: About, metric: str) -> bool:
-    return about is About.EITHER or (about is About.THROUGHPUT) == (metric == _THROUGHPUT)
+    return about is About.EITHER or (about is About.THROUGHPUT) == (metric == THROUGHPUT)
 
 
 def _compare(claim: Claim, effect: CombinedEffect, variant: str, *, is_reversed: bool) -> Iterator[Finding]:
     says_faster = claim.is_better != is_reversed
-    if effect.verdict not in ("faster", "slower"):
+    if effect.verdict not in DIRECTIONS:
         text = compose(
             'the conclusion says more than the verdict: "{sentence}"; the verdict is {verdict}',
             sentence=claim.text,

@@ -42,7 +42,7 @@ from dbdyno.store.several_runs import (
     HistoryPoint,
     HistorySeries,
 )
-from dbdyno.store.verdict import Comparison
+from dbdyno.store.verdict import WITHOUT_RATIO, Comparison
 from dbdyno.text import Text, compose, join
 
 # The experiment whose runs confirm the changes of another one is named after it, and its variants after the
@@ -59,8 +59,6 @@ SIZE, PART = 0.025, 0.7
 BLOCKS_MAX = 100
 # Without blocks from which it is known: the standard deviation of a block's log ratio.
 SCATTER = 0.05
-# Verdicts of runs without a value -> the reason.
-_WITHOUT_VALUE = {verdict: WITHOUT_EFFECT[verdict] for verdict in ("not-comparable", "unfinished")}
 
 
 @dataclass(frozen=True)
@@ -221,8 +219,8 @@ def _has_value(night: Night) -> bool:
 
 def _no_value_text(entry: Comparison) -> Text:
     """Why a run has no value in a series."""
-    unknown = compose("has no known effect")
-    reason = _WITHOUT_VALUE.get(str(entry.curve.verdict), unknown)
+    verdict = entry.curve.verdict
+    reason = WITHOUT_EFFECT[str(verdict)] if verdict in WITHOUT_RATIO else compose("has no known effect")
     return compose(
         "{variant} on {workload} {reason}", variant=entry.variant, workload=entry.workload, reason=reason
     )
@@ -291,7 +289,7 @@ def _value(entry: Comparison) -> float | None:
     """The effect of a comparison; None if it is unknown or only a bound."""
     effect, curve = entry.curve.effect_percent, entry.curve
     is_known = effect is not None and curve.bound is None and effect > -100.0
-    return effect if is_known and curve.verdict not in ("not-comparable", "unfinished") else None
+    return effect if is_known and curve.verdict not in WITHOUT_RATIO else None
 
 
 def _point(night: Night, entry: Comparison) -> HistoryPoint:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from dbdyno.experiment.metrics import FEW_PERCENTILES, PERCENTILES
 from dbdyno.store.document import Document, DocumentPart, Optional, PointDict
 from dbdyno.text import Composed
 
@@ -22,6 +23,8 @@ BACKLOG_SHARE = 0.01
 
 _DESCRIBED = ConfigDict(use_attribute_docstrings=True, populate_by_name=True, serialize_by_alias=True)
 
+# The percentiles of every trial that tables and files for other programs have.
+SHOWN_PERCENTILES = {**FEW_PERCENTILES, "latency_p999_us": PERCENTILES["latency_p999_us"]}
 # The percentiles of `MeasuredTrial.distribution_us`.
 DISTRIBUTION_PERCENTS = (
     1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999,

@@ -24,6 +24,8 @@ from dbdyno.text import Composed, compose_count, join, recall
 VerdictCode = Literal[
     "not-comparable", "unfinished", "too-few-blocks", "mixed", "equivalent", "faster", "slower", "undecided"
 ]  # fmt: skip
+# Verdicts with which the ratios of a comparison say nothing.
+WITHOUT_RATIO: tuple[VerdictCode, ...] = ("not-comparable", "unfinished")
 
 # Above this number of tests, short outputs show the sentence of a suite instead of one per test.
 SENTENCES_MAX = 3
