@@ -120,10 +120,8 @@ docs: build ## generate the schemas and the tables of the documents from the cod
 	$(ENGINE) schema events >schema/events.schema.json
 	$(ENGINE) schema describe >schema/describe.schema.json
 	$(ENGINE) schema limits >lab/dbdyno/experiment/limits.json
-	$(BIN)/python -m dbdyno.rules.codes
-	$(BIN)/python -m dbdyno.store.schemas schema
+	$(BIN)/python -m dbdyno.generate schema docs/reading.md
 	$(BIN)/python -m dbdyno.experiment.file_reference docs/experiment.md docs/workloads.md
-	$(BIN)/python -m dbdyno.reading.checks.reference docs/reading.md
 
 docs-site: .stamps/lab $(if $(wildcard $(ENGINE)),,build) ## build the documentation as a site in site/; a dead link is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build
@@ -155,7 +153,7 @@ $(ENGINE): FORCE .stamps/packages .stamps/venv rust-toolchain
 	@DBDYNO_LAB_ONLY=1 $(BIN)/pip install --quiet --no-deps --no-build-isolation --no-index --editable .
 	touch $@
 
-MAN_SOURCES := $(addprefix lab/dbdyno/,__init__.py drop_ins.py problem.py commands/choices.py) $(wildcard lab/dbdyno/cli/*.py)
+MAN_SOURCES := $(addprefix lab/dbdyno/,__init__.py binary.py problem.py commands/choices.py) $(wildcard lab/dbdyno/cli/*.py)
 # `man dbdyno` finds the pages if .venv/bin is in PATH.
 .stamps/man: $(ENGINE) .stamps/lab packaging/man_pages.py $(MAN_SOURCES)
 	@$(BIN)/python packaging/man_pages.py .venv/share/man/man1

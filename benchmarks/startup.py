@@ -13,9 +13,8 @@ import time
 from pathlib import Path
 from statistics import median
 
-from dbdyno.binary import COMPAT, find_program
+from dbdyno.binary import COMPAT, DROP_INS, find_program
 from dbdyno.cli import COMMANDS
-from dbdyno.drop_ins import DROP_INS
 
 PAIRS = 20
 DROP_IN_MS, HELP_MS, MISTAKE_MS = 60, 300, 500

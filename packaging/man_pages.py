@@ -14,8 +14,8 @@ from typing import Any
 import typer
 
 from dbdyno import __version__
+from dbdyno.binary import DROP_INS
 from dbdyno.cli import COMMANDS, app
-from dbdyno.drop_ins import DROP_INS
 from dbdyno.problem import ExitCode
 
 _ESCAPES = str.maketrans(

@@ -19,8 +19,7 @@ from dbdyno.experiment.model import Design, Experiment, Factor, Load, OltpWorklo
 from dbdyno.experiment.promise import Promise
 from dbdyno.experiment.repeats import repeat_blocks
 from dbdyno.experiment.schedule import Trial, schedule
-from dbdyno.explain.costs import Cost
-from dbdyno.explain.measures import RESOURCES, counter, wait
+from dbdyno.explain import RESOURCES, Cost, counter, wait
 from dbdyno.finding import Finding
 from dbdyno.measure.evidence import Evidence
 from dbdyno.store import Run, StoredTrial

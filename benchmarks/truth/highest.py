@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from dbdyno.decide.decision import compare_all
-from dbdyno.decide.highest import highest_throughput
+from dbdyno.decide.second_lines import highest_throughput
 from dbdyno.experiment.model import Experiment
 from dbdyno.store.measured import MeasuredTrial
 

@@ -16,8 +16,7 @@ import numpy as np
 from dbdyno.decide.cost_changes import explain
 from dbdyno.decide.decision import compare_all
 from dbdyno.experiment.model import Experiment
-from dbdyno.explain.costs import Cost
-from dbdyno.explain.measures import RESOURCES, Measure
+from dbdyno.explain import RESOURCES, Cost, Measure
 from dbdyno.finding import Finding
 from dbdyno.rules import design
 from dbdyno.rules.warmth import warm_state

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from dbdyno.drop_ins import DROP_INS, hand_over
+from dbdyno.binary import DROP_INS, hand_over
 from dbdyno.problem import Problem
 
 

@@ -1,15 +1,23 @@
-"""The type of findings: results of the checks before, during and after a run."""
+"""The type of findings (results of the checks before, during and after a run), and the codes of all checks
+and rules with the short forms of the warnings of checks.
+
+`codes.json` is generated from the registers of checks, rules and documents (`make docs`), so that an
+experiment can be validated and a stored run judged without them.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import field
+from functools import cache
+from importlib.resources import files
 from typing import Any, Literal
 
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from dbdyno.text import Composed, Text, join
+from dbdyno.text import Composed, Text, compose_form, join
 
 Level = Literal["stop", "warn", "note"]
 
@@ -66,3 +74,29 @@ class Finding:
 
 
 FINDINGS = TypeAdapter(list[Finding])
+
+
+# A pattern; or patterns by the key of the evidence that each needs, with "" last. An empty pattern: the
+# verdict sentence itself says it. None: the code alone.
+Caveat = str | Mapping[str, str] | None
+
+
+@cache
+def codes() -> Mapping[str, Caveat]:
+    """Code -> the short form of its warnings, if a check has one."""
+    content: dict[str, Caveat] = json.loads((files("dbdyno") / "codes.json").read_text(encoding="utf-8"))
+    return content
+
+
+def caveat_of(code: str) -> Caveat:
+    """The short form of a check's warnings."""
+    return codes().get(code)
+
+
+def form(caveat: Caveat, evidence: Mapping[str, object]) -> str | None:
+    """The short form of one warning, with the values of its evidence."""
+    if isinstance(caveat, Mapping):
+        caveat = next(pattern for key, pattern in caveat.items() if not key or key in evidence)
+    if not caveat:
+        return caveat
+    return compose_form(caveat, evidence)

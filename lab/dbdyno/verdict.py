@@ -13,7 +13,7 @@ from dbdyno.decide.factorial import judge_contrasts
 from dbdyno.experiment.family import is_factorial
 from dbdyno.measure.evidence import gather, scheduled
 from dbdyno.rules import Decided, Records, find_all
-from dbdyno.say.afterwards import mark_chosen
+from dbdyno.say.caveats import mark_chosen
 from dbdyno.say.verdict_file import verdict_file
 from dbdyno.store import EXPLAINED, MEASURED, VERDICT, Run
 from dbdyno.store.document import write_texts

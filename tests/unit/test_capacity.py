@@ -27,7 +27,7 @@ from dbdyno.decide.decision import compare_all
 from dbdyno.decide.gate import result
 from dbdyno.decide.second_lines import second_lines
 from dbdyno.decide.stopping import progress
-from dbdyno.design.pairing import choose_pairing
+from dbdyno.design.planning import choose_pairing
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment, Point, Stop
 from dbdyno.experiment.promise import SHARES, found_rates

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dbdyno.checks import CHECKS, Check, Context, Moment
-from dbdyno.codes import form
+from dbdyno.finding import form
+from dbdyno.generate import CODES_FILE, codes_text
 from dbdyno.rules import RULES, Records
-from dbdyno.rules.codes import PATH, content
 from dbdyno.rules.register import Decided
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "checks.md"
@@ -54,7 +54,7 @@ def test_a_check_needs_what_is_known_at_its_moments(check: Check) -> None:
 
 
 def test_the_stored_codes_are_those_of_the_registers() -> None:
-    assert PATH.read_text() == content(), "run make docs"
+    assert CODES_FILE.read_text() == codes_text(), "run make docs"
 
 
 def test_a_rule_needs_what_a_run_has() -> None:

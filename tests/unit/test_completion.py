@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.binary import DROP_INS
 from dbdyno.cli import COMMANDS
-from dbdyno.drop_ins import DROP_INS
 
 EXPERIMENT = "[experiment]\nname = 'x'\n[profile.quick]\n[profile.'$(touch executed)']\n"
 FILES = {

@@ -13,8 +13,8 @@ from dbdyno.cli import COMMANDS
 from dbdyno.experiment.file_reference import with_tables
 from dbdyno.experiment.file_schema import file_schema
 from dbdyno.experiment.model import TITLE_KEYS, Experiment
+from dbdyno.generate import DOCUMENTS
 from dbdyno.store.document import Document
-from dbdyno.store.schemas import DOCUMENTS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.binary import DROP_INS, LINKS
 from dbdyno.cli import COMMANDS
-from dbdyno.drop_ins import DROP_INS, LINKS
 
 # What `import dbdyno.__main__` may load beyond a bare Python: names of packages. Each costs every start.
 LIGHT = {
@@ -65,7 +65,7 @@ def test_nothing_heavy_is_imported_before_the_engine_takes_over(command: str, tm
     assert done.returncode == 7, done.stderr
     started, loaded = done.stdout.splitlines()
     assert started == f"{DROP_INS[command]} --threads=2 cpu run"
-    assert "dbdyno.drop_ins" in loaded
+    assert "dbdyno.binary" in loaded
     heavy = {name.partition(".")[0].lstrip("_") for name in loaded.split()} - LIGHT
     assert not heavy, f"imported before the engine takes over: {sorted(heavy)}"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.codes import codes
 from dbdyno.experiment import reading
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment
+from dbdyno.finding import codes
 
 BASE = """
 [experiment]

@@ -279,7 +279,7 @@ def test_a_run_that_was_not_judged_is_refused(export: str, tmp_path: Path) -> No
 def test_without_prometheus_client_the_error_names_the_command(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dbdyno.metrics.find_spec", lambda _name: None)
+    monkeypatch.setattr("dbdyno.exports.find_spec", lambda _name: None)
     with pytest.raises(Problem, match="the format openmetrics needs the Python package") as problem:
         WRITERS["openmetrics"](run)
     assert problem.value.fix == "pip install 'dbdyno[metrics]'"

@@ -20,7 +20,7 @@ from tests.unit.stored_run import verdict_of
 
 from dbdyno.commands import comparison_output
 from dbdyno.decide.decision import compare_all
-from dbdyno.decide.highest import highest_throughput
+from dbdyno.decide.second_lines import highest_throughput
 from dbdyno.experiment.model import Experiment, Factor
 from dbdyno.experiment.schedule import Trial
 from dbdyno.report.markdown import as_markdown

@@ -12,8 +12,7 @@ from tests.unit.simulated_trials import experiment, measured
 from dbdyno.decide.decision import compare_all
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, schedule
-from dbdyno.explain.costs import Cost
-from dbdyno.explain.measures import Measure
+from dbdyno.explain import Cost, Measure
 from dbdyno.finding import Finding
 from dbdyno.measure.server_state import ServerState, read_state
 from dbdyno.rules.design import below_resolution

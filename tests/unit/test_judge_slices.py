@@ -17,7 +17,7 @@ from tests.unit.stored_run import Making, Spoil, counts_of, generator_use, judge
 from tests.unit.test_judge_golden import recorded
 
 from dbdyno.experiment.schedule import Trial
-from dbdyno.explain.costs import transactions_between
+from dbdyno.explain import transactions_between
 from dbdyno.measure import arithmetic, slices
 from dbdyno.measure.figures import figures
 from dbdyno.measure.recording import Recording, read

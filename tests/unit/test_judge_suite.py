@@ -26,7 +26,7 @@ from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment, OltpWorkload, Stop
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.experiment.schedule import Trial, schedule
-from dbdyno.report.suite_table import suite_tables
+from dbdyno.report.tables import suite_tables
 from dbdyno.stats.joint import sign_patterns
 from dbdyno.stats.paired import joint_effects
 from dbdyno.stats.verdict_rule import Verdict

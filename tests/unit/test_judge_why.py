@@ -15,8 +15,7 @@ from tests.unit.sentences import check_sentences
 from tests.unit.stored_run import Arms, Making, make, verdict_of
 
 from dbdyno.experiment.schedule import Trial
-from dbdyno.explain.costs import SAMPLED_NAMES, costs, transactions_between
-from dbdyno.explain.measures import amount, counter
+from dbdyno.explain import SAMPLED_NAMES, amount, costs, counter, transactions_between
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.result_text import three_digits
@@ -391,7 +390,7 @@ def test_figures(value: float, told: str) -> None:
 
 
 def test_amounts_have_units_that_fit() -> None:
-    from dbdyno.explain.measures import BY_KEY
+    from dbdyno.explain import BY_KEY
 
     assert amount(BY_KEY["cpu_us"], 512.2) == "512 µs"
     assert amount(BY_KEY["cpu_wait_us"], 3_140.0) == "3.14 ms"

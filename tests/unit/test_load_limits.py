@@ -10,7 +10,7 @@ from tests.unit.simulated_trials import measured
 
 from dbdyno.commands.run import SweepOptions
 from dbdyno.commands.run import experiment_of as swept
-from dbdyno.design.pairing import choose_pairing
+from dbdyno.design.planning import choose_pairing
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read

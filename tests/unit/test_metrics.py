@@ -161,7 +161,7 @@ def test_a_port_in_use_and_a_missing_package_are_one_sentence(
             metrics(run.path, listen=f"127.0.0.1:{port}")
     found: Callable[[str], object] = importlib.util.find_spec
     monkeypatch.setattr(
-        "dbdyno.metrics.find_spec", lambda name: None if name == "prometheus_client" else found(name)
+        "dbdyno.exports.find_spec", lambda name: None if name == "prometheus_client" else found(name)
     )
     with pytest.raises(Problem, match="needs the Python package prometheus_client") as problem:
         metrics(run.path)

@@ -19,8 +19,8 @@ from tests.unit.stored_run import Making, make
 from dbdyno.commands.choices import ReadFormat
 from dbdyno.commands.read import read as work
 from dbdyno.experiment.reading import read
+from dbdyno.generate import with_table
 from dbdyno.problem import Problem
-from dbdyno.reading.checks.reference import with_table
 from dbdyno.redaction import redact
 
 PAGE = Path(__file__).parents[2] / "docs/reading.md"

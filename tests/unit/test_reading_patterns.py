@@ -15,7 +15,7 @@ import pytest
 
 import dbdyno.reading
 from dbdyno import redaction
-from dbdyno.reading.patterns import RUN_MAX, decimal, linear, whole
+from dbdyno.reading.limits import RUN_MAX, decimal, linear, whole
 
 FOLDER = Path(dbdyno.reading.__file__).parent
 # Each class of character, and mixtures of which patterns repeat parts.

@@ -11,10 +11,10 @@ import pytest
 import typer
 from tests.unit.stored_run import make
 
+from dbdyno.binary import DROP_INS
 from dbdyno.cli import COMMANDS, app
 from dbdyno.commands import comparison_output
 from dbdyno.commands.choices import Format
-from dbdyno.drop_ins import DROP_INS
 from dbdyno.problem import ExitCode
 from dbdyno.verdict import judge
 

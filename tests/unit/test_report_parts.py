@@ -11,8 +11,8 @@ from tests.unit.stored_run import Making, make, make_large, verdict_of
 
 from dbdyno.experiment.model import OltpWorkload
 from dbdyno.report import charts
-from dbdyno.report.check_texts import check_texts
 from dbdyno.report.model import gather
+from dbdyno.report.page import check_texts
 from dbdyno.store import Run
 from dbdyno.store.measured import DISTRIBUTION_PERCENTS
 from dbdyno.verdict import judge

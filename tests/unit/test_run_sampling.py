@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from dbdyno.explain.costs import costs
+from dbdyno.explain import costs
 from dbdyno.run.foreign_meter import ForeignMeter
 from dbdyno.run.sampling import Sampler
 from dbdyno.servers.server import Description, Server, ServerProblem

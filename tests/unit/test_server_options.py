@@ -17,7 +17,7 @@ from dbdyno.servers.products.mysql_family import _is_known
 from dbdyno.servers.products.postgresql import PostgreSQL
 from dbdyno.servers.server import ServerProblem
 from dbdyno.store.run import experiment_hash
-from dbdyno.variables.options import is_effective, variable_of
+from dbdyno.variables.versions import is_effective, variable_of
 
 VARIABLES = {
     "concurrent_insert": "ALWAYS",

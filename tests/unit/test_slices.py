@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dbdyno.design import pairing
-from dbdyno.design.pairing import choose_pairing
+from dbdyno.design.planning import choose_pairing
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import from_document

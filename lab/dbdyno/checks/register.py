@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from dbdyno.codes import Caveat
 from dbdyno.experiment.model import Experiment, Load, Variant, Workload
-from dbdyno.finding import LEVELS, Finding
+from dbdyno.finding import LEVELS, Caveat, Finding
 from dbdyno.servers.server import Description, Server, ServerProblem, StatementRefused
 from dbdyno.text import compose
 

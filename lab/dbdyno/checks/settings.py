@@ -30,7 +30,7 @@ from dbdyno.text import compose, compose_count, join, mark
 from dbdyno.variables.differences import Difference, Kind, differences
 from dbdyno.variables.durability import NAMES as DURABILITY_NAMES
 from dbdyno.variables.durability import OLD_NAMES, durability, is_weaker
-from dbdyno.variables.options import is_effective, variable_of
+from dbdyno.variables.versions import is_effective, variable_of
 
 # Known adjustments of servers: rounding and clipping. Servers round some values to a multiple of a step,
 # which is too small a change to matter. They clip other values to a range, which changes the experiment. The

@@ -19,11 +19,11 @@ from typing import Annotated
 import typer
 
 from dbdyno import __version__
+from dbdyno.binary import DROP_INS
 from dbdyno.cli.completion import words_to_complete
 from dbdyno.commands.failures import exhausted_resource, print_problem
 from dbdyno.commands.interrupts import was_interrupted
 from dbdyno.commands.streams import guard_streams
-from dbdyno.drop_ins import DROP_INS
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.waiting import reported_by
 

@@ -58,6 +58,6 @@ def metrics(
     results: Results = RESULTS,
 ) -> None:
     """Serve the values of a run in progress in the OpenMetrics format."""
-    from dbdyno.metrics.server import serve
+    from dbdyno.metrics import serve
 
     serve(results, run, listen, token_file, lambda address: print(address, flush=True))

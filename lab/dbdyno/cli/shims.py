@@ -13,8 +13,7 @@ from typing import Annotated
 
 import typer
 
-from dbdyno.binary import COMPAT, ENGINE, find_program
-from dbdyno.drop_ins import LINKS
+from dbdyno.binary import COMPAT, ENGINE, LINKS, find_program
 from dbdyno.problem import Problem
 
 

@@ -32,7 +32,7 @@ from dbdyno.commands.option_document import as_toml
 from dbdyno.commands.progress_output import show_progress
 from dbdyno.commands.sharing import only_measurement
 from dbdyno.commands.verbosity import announce
-from dbdyno.design.pairing import choose_pairing
+from dbdyno.design.planning import choose_pairing
 from dbdyno.experiment.base import parse_duration_s
 from dbdyno.experiment.bisection import (
     BUILD,

@@ -19,8 +19,7 @@ from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.plan import bytes_text
 from dbdyno.commands.sharing import only_measurement
 from dbdyno.commands.verbosity import announce
-from dbdyno.design.pairing import choose_pairing
-from dbdyno.design.planning import Plan, find_earlier
+from dbdyno.design.planning import Plan, choose_pairing, find_earlier
 from dbdyno.design.planning import plan as make_plan
 from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.model import Experiment

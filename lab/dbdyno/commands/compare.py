@@ -31,8 +31,7 @@ from dbdyno.commands.plan import summary
 from dbdyno.commands.progress_output import show_progress
 from dbdyno.commands.sharing import only_measurement
 from dbdyno.decide.gate import require_gate
-from dbdyno.design.pairing import choose_pairing
-from dbdyno.design.planning import find_earlier
+from dbdyno.design.planning import choose_pairing, find_earlier
 from dbdyno.design.planning import plan as make_plan
 from dbdyno.experiment.base import DURATION_S_MAX, format_duration, parse_duration_s
 from dbdyno.experiment.model import Experiment

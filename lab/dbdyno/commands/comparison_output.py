@@ -21,7 +21,7 @@ from dbdyno.finding import LEVELS, Finding
 from dbdyno.languages import IN_ENGLISH, Translator, translator
 from dbdyno.problem import Problem
 from dbdyno.report import formatting
-from dbdyno.report.judgements import judgement_texts
+from dbdyno.report.model import judgement_texts
 from dbdyno.report.tables import as_json, background_rows
 from dbdyno.run.pilot import describe_plan
 from dbdyno.run.warmup import describe_probe, has_warmup_trials, length_s

@@ -22,9 +22,8 @@ from dbdyno.problem import ExitCode, Problem
 from dbdyno.reading.result import FIGURE_TEXTS
 from dbdyno.report import formatting
 from dbdyno.runs.comparable import Side, differences, has_same_points, is_unpaired, side
-from dbdyno.runs.imported import Measured, Row, of_document, of_trials, rows
 from dbdyno.runs.replication import TITLES, Names, compare_comparisons, compare_factors
-from dbdyno.runs.unpaired import compare_unpaired
+from dbdyno.runs.unpaired import Measured, Row, compare_unpaired, of_document, of_trials, rows
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.listing import EXPERIMENT, READING, Imported, find_folder, is_imported
 from dbdyno.store.measured import MeasuredFile

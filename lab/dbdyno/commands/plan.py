@@ -6,8 +6,14 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from dbdyno.design.pairing import choose_pairing
-from dbdyno.design.planning import Earlier, Plan, better_trial_length, find_earlier, read_earlier
+from dbdyno.design.planning import (
+    Earlier,
+    Plan,
+    better_trial_length,
+    choose_pairing,
+    find_earlier,
+    read_earlier,
+)
 from dbdyno.design.planning import plan as make_plan
 from dbdyno.experiment.base import format_duration, parse_percent
 from dbdyno.experiment.family import is_factorial

@@ -12,7 +12,7 @@ from dbdyno import __version__
 from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.sharing import only_measurement
 from dbdyno.experiment.model import Experiment
-from dbdyno.probe.sections import probe
+from dbdyno.probe import probe
 from dbdyno.run.engine import Engine
 from dbdyno.servers import describe_server, open_server
 from dbdyno.servers.kinds.remote import RemoteServer, read_password

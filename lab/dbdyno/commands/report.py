@@ -33,7 +33,7 @@ from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.report.site import write_site
 from dbdyno.report.writing import ImageFormat, refuse_links
-from dbdyno.say.afterwards import mark_gate
+from dbdyno.say.caveats import mark_gate
 from dbdyno.store import Run
 
 

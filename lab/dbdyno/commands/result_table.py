@@ -16,8 +16,7 @@ from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.languages import Translator
 from dbdyno.report import formatting
-from dbdyno.report.suite_table import SuiteCellText, suite_tables
-from dbdyno.report.tables import median_text
+from dbdyno.report.tables import SuiteCellText, median_text, suite_tables
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
 from dbdyno.store.verdict import Comparison, Effect, VerdictFile
 from dbdyno.text import compose, mark

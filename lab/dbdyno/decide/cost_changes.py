@@ -26,8 +26,7 @@ from statistics import fmean, geometric_mean, median
 
 from dbdyno.decide.comparison import change
 from dbdyno.experiment.model import Experiment
-from dbdyno.explain.costs import Cost, log_ratio
-from dbdyno.explain.measures import Measure, amount, sentence
+from dbdyno.explain import TABLE_COLUMNS, Cost, Measure, amount, log_ratio, sentence
 from dbdyno.stats.family import costs_levels, is_within
 from dbdyno.stats.joint import family_p_values
 from dbdyno.stats.paired import Ratios, effect
@@ -39,12 +38,6 @@ from dbdyno.store.measured import MeasuredTrial, Point
 # A counter is tested if, at some load, the larger of its two counts in a block has at least this many steps,
 # in the median over the blocks. The rule treats both variants alike, so the sign-flip test stays exact.
 COUNTED_MIN = 5.0
-# The measures in the report's table of costs. Read and write calls are used only if the device has no
-# counters.
-TABLE_MEASURES = (
-    *("cpu_us", "proxy_cpu_us", "context_switches", "cpu_wait_us"),
-    *("disk_reads", "read_calls", "read_kib", "disk_writes", "write_calls", "write_kib"),
-)
 
 # Trial -> its costs by key.
 TrialCosts = Mapping[int, Mapping[str, Cost]]
@@ -320,7 +313,7 @@ def _costs(
                         costs=each,
                         shown={
                             key: amount(measures[key], each[key])
-                            for key in TABLE_MEASURES
+                            for key in TABLE_COLUMNS
                             if key in each and (measures[key].group == "resource" or key == "proxy_cpu_us")
                         },
                     )

@@ -1,4 +1,5 @@
-"""The second lines of a comparison: latency percentiles, errors and stability at every load.
+"""What a comparison says next to its verdict: second lines (latency percentiles, errors and stability at
+every load), and the highest throughput.
 
 ::
 
@@ -19,22 +20,31 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean, median, stdev
-from typing import Literal
+from typing import Literal, get_args
 
-from dbdyno.decide.comparison import Comparison, Pairs, change
+from dbdyno.decide.comparison import Comparison, Pairs, change, log_ratios
 from dbdyno.decide.decision import share_of_verdicts, stopping
-from dbdyno.experiment.metrics import PERCENTILES
+from dbdyno.experiment.metrics import PERCENTILES, THROUGHPUT, metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.measure.foreign_load import shares_of_pairs, without_foreign_load
 from dbdyno.result_text import decimals_for, is_ratio, times
-from dbdyno.say.wording import confidence, interval, loads, times_interval
+from dbdyno.say.wording import (
+    confidence,
+    connections_count,
+    effect_text,
+    interval,
+    loads,
+    size_text,
+    times_interval,
+)
 from dbdyno.stats.family import is_within, line_levels
+from dbdyno.stats.highest import highest_effect
 from dbdyno.stats.paired import ALPHA, Effect, Ratios, joint_effects
 from dbdyno.stats.repeated import Looks
 from dbdyno.stats.verdict_rule import DIRECTIONS, RESULTS, Verdict
 from dbdyno.store.document import PointDict, SecondMetric
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.store.verdict import SecondLine
+from dbdyno.store.verdict import HighestMedian, HighestThroughput, SecondLine
 from dbdyno.text import compose, join
 
 # A percentile is compared if at least this many transactions of every trial are beyond it.
@@ -47,12 +57,9 @@ INTERVALS_MIN = 5
 LENGTH_SHARE = 0.9
 # Maximum number of second lines in a sentence.
 CLAUSES = 3
-# Metric -> its name in sentences.
-NAMES: Mapping[SecondMetric, str] = {
-    "latency_p50_us": compose("p50 latency"),
-    "latency_p95_us": compose("p95 latency"),
-    "latency_p99_us": compose("p99 latency"),
-    "latency_p999_us": compose("p99.9 latency"),
+METRICS: tuple[SecondMetric, ...] = get_args(SecondMetric)
+# Those that are no metrics of verdicts -> their names in sentences.
+_NAMES = {
     "errors_per_1000": compose("the number of errors per 1,000 transactions"),
     "variation_percent": compose("the variation of throughput between seconds"),
 }
@@ -102,7 +109,7 @@ def second_lines(comparisons: Sequence[Comparison], experiment: Experiment) -> l
     for one, lines in zip(comparisons, of_each, strict=True):
         if one.is_identical:
             # What the identical variants do not tell is unknown noise.
-            missing = {(one.workload, load, metric) for load in range(len(one.pairs)) for metric in NAMES}
+            missing = {(one.workload, load, metric) for load in range(len(one.pairs)) for metric in METRICS}
             missing -= {(one.workload, line.load, line.metric) for line in lines}
             floors |= dict.fromkeys(missing, math.inf)
             for line in lines:
@@ -174,7 +181,7 @@ def _values(blocks: _Blocks) -> Iterator[tuple[SecondMetric, Callable[[MeasuredT
     if not trials:
         return
     fewest = min(_events(trial) for trial in trials)
-    for metric in NAMES:
+    for metric in METRICS:
         percent = PERCENTILES.get(metric)
         if percent is None or round(fewest * (100.0 - percent) / 100.0, 6) < BEYOND_MIN:
             continue
@@ -253,7 +260,7 @@ def _clause(line: Line) -> str:
         # A ratio to none depends on the half that is added.
         return compose(
             "{names} is {variant:.3g} instead of 0 {loads}",
-            names=NAMES[line.metric],
+            names=_NAMES.get(line.metric) or metric_text(line.metric),
             variant=line.variant,
             loads=loads([line.at]),
         )
@@ -273,9 +280,75 @@ def _clause(line: Line) -> str:
         inside = interval(ends, decimals)
     return compose(
         "{names} is {size} ({confidence} {inside}) {loads}",
-        names=NAMES[line.metric],
+        names=_NAMES.get(line.metric) or metric_text(line.metric),
         size=size,
         confidence=confidence(effect.alpha),
         inside=inside,
         loads=loads([line.at]),
     )
+
+
+# Throughputs below this have three digits in the sentence.
+SMALL = 100.0
+
+
+def highest_throughput(comparison: Comparison, experiment: Experiment) -> HighestThroughput | None:
+    """The highest throughput of each variant over the loads of a closed loop, as the entry in verdict.json;
+    None in open loops and factorial runs, with one load, without a result, and if a server failed in most
+    trials of every load.
+
+    It is an estimate with an interval, not a verdict: it has no direction, and its interval is outside the
+    error rate of the verdicts and second lines. Those of all comparisons of a run hold together.
+    """
+    loads = comparison.pairs
+    has_result = comparison.judged.verdict in RESULTS and not comparison.is_factorial
+    if not has_result or experiment.load.has_set_rate or len(loads) < 2:
+        return None
+    medians = [[_median(of_load) for of_load in (one.baseline, one.variant)] for one in loads]
+    baseline, variant = (max(range(len(loads)), key=lambda load: medians[load][role]) for role in (0, 1))
+    highest = [
+        HighestMedian(connections=loads[load].at["connections"], throughput=medians[load][role])
+        for role, load in enumerate((baseline, variant))
+    ]
+    stop = stopping(experiment)
+    effect = highest_effect(
+        [[log_ratios(base.baseline, other.variant, THROUGHPUT) for other in loads] for base in loads],
+        (baseline, variant),
+        ALPHA if comparison.is_identical else comparison.scale.alpha_of_test,
+        Looks(stop.last, planned=stop.planned) if stop else None,
+    )
+    if effect is None or not all(one.throughput for one in highest):
+        return None
+    return HighestThroughput(
+        baseline=highest[0],
+        variant=highest[1],
+        **change(effect),
+        confidence=1.0 - effect.alpha,
+        blocks=effect.blocks,
+        sentence=_sentence(comparison, highest[0], highest[1], effect),
+    )
+
+
+def _median(by_block: Mapping[int, MeasuredTrial]) -> float:
+    return median(trial.value(THROUGHPUT) for trial in by_block.values())
+
+
+def _sentence(comparison: Comparison, baseline: HighestMedian, variant: HighestMedian, effect: Effect) -> str:
+    """Highest throughput, WORKLOAD: b 5,210 /s at 64 connections, a 4,980 /s at 32: +4.6 % (…)."""
+    shown = size_text(effect) or effect_text(THROUGHPUT, effect)
+    return compose(
+        "Highest throughput, {workload}: {variant} {rate} at {count}, {baseline} {rate_2} at "
+        "{connections:g}: {shown}",
+        workload=comparison.workload,
+        variant=comparison.variant,
+        rate=_rate(variant),
+        count=connections_count(round(variant.connections)),
+        baseline=comparison.baseline,
+        rate_2=_rate(baseline),
+        connections=baseline.connections,
+        shown=shown,
+    )
+
+
+def _rate(one: HighestMedian) -> str:
+    return f"{one.throughput:,.0f} /s" if one.throughput >= SMALL else f"{one.throughput:.3g} /s"

@@ -9,13 +9,13 @@ when the run stops, goes with the costs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from dbdyno.decide.comparison import Comparison, change, failures
 from dbdyno.decide.cost_changes import TrialCosts, cost_ratios
 from dbdyno.decide.decision import relevant_to, stopping
 from dbdyno.experiment.model import Experiment
-from dbdyno.explain.measures import BY_KEY
+from dbdyno.explain import BY_KEY
 from dbdyno.finding import Finding
 from dbdyno.result_text import VERDICTS
 from dbdyno.say.caveats import caveats
@@ -28,7 +28,7 @@ from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import CostKey, Suite, SuiteCell, SuiteCost, caveats_text
 from dbdyno.text import Text, compose, compose_count, join
 
-COSTS: Sequence[CostKey] = ("cpu_us", "context_switches", "write_kib")
+COSTS: Sequence[CostKey] = get_args(CostKey)
 # In the order of the sentence.
 _COUNTS: Mapping[Verdict, str] = {
     Verdict.FASTER: VERDICTS[Verdict.FASTER],

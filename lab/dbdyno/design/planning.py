@@ -1,4 +1,5 @@
-"""What a comparison will cost and how precise it will be, before it runs: `dbdyno plan`.
+"""Before a comparison runs: what it will cost and how precise it will be (`dbdyno plan`), and how the
+variants of a block alternate (`design.pairing = "auto"`).
 
 Time and scatter come from earlier runs of the same experiment on this machine, if there are any. All numbers
 are expectations, so no verdict depends on them.
@@ -13,13 +14,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
+from dbdyno.checks.host import (
+    CACHE_SHARE,
+    cache_bytes,
+    data_bytes,
+    data_fit_into_cache,
+    memory_bytes,
+)
 from dbdyno.decide.decision import verdict_test
 from dbdyno.experiment.metrics import CAPACITY, THROUGHPUT
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, schedule, split_by_start
-from dbdyno.experiment.slices import load_s
+from dbdyno.experiment.slices import can_alternate, load_s
 from dbdyno.experiment.workload import ROW_BYTES
 from dbdyno.run import progress
 from dbdyno.run.loading import data_key
@@ -362,3 +370,31 @@ def _group_s(run: Run) -> float | None:
         if before[2] != after[2]
     ]
     return median(gaps) if gaps else None
+
+
+# Memory of a server besides its cache and data. MariaDB 10.11 takes 220 MB with a cache of 128 MiB.
+PROCESS_BYTES = 128e6
+
+
+def choose_pairing(experiment: Experiment) -> Experiment:
+    """The experiment with "trials" or "slices" instead of "auto"; the same on the same machine.
+
+    Slices are more precise, but all servers run at the same time: they need memory together, and what an
+    idle server still writes slows the others down. So they are chosen for loads that only read data in the
+    cache, on servers that dbdyno starts and that fit into the memory together.
+    """
+    if experiment.design.pairing != "auto":
+        return experiment
+    pairing: Literal["trials", "slices"] = "trials"
+    fit = all(data_fit_into_cache(experiment, variant) for variant in experiment.variants)
+    if can_alternate(experiment) and fit and _memory_bytes(experiment) <= CACHE_SHARE * memory_bytes():
+        pairing = "slices"
+    return experiment.model_copy(update={"design": experiment.design.model_copy(update={"pairing": pairing})})
+
+
+def _memory_bytes(experiment: Experiment) -> float:
+    """What all servers and their largest data need together: a page cache holds the data of each server."""
+    return sum(
+        PROCESS_BYTES + cache_bytes(variant) + data_bytes(experiment, variant)
+        for variant in experiment.variants
+    )

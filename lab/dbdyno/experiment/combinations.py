@@ -10,7 +10,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dbdyno.codes import codes
 from dbdyno.experiment import slices, sql_reading
 from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.family import allows_false_discoveries, has_verdict, is_factorial
@@ -26,6 +25,7 @@ from dbdyno.experiment.model import (
 from dbdyno.experiment.resolving import relocate
 from dbdyno.experiment.variant import PROXY_TITLES
 from dbdyno.experiment.workload import workload_title
+from dbdyno.finding import codes
 
 # The program that forwards any protocol, and TLS with it; the others are PostgreSQL's own and end a session.
 _FORWARDS_ALL = "haproxy"

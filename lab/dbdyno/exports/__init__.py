@@ -1,12 +1,22 @@
 """A judged run in the formats of other programs. A writer is a file here, and an entry in WRITERS."""
 
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 
 from dbdyno.exports.bencher import as_bencher
 from dbdyno.exports.benchstat import as_benchstat
 from dbdyno.exports.otava import as_otava
-from dbdyno.metrics import require_client
+from dbdyno.problem import Problem
 from dbdyno.store import Run
+
+
+def require_client(what: str) -> None:
+    """Raises Problem if prometheus_client is missing, which `what` needs."""
+    if find_spec("prometheus_client") is None:
+        raise Problem(
+            f"{what} needs the Python package prometheus_client, which is not installed",
+            "pip install 'dbdyno[metrics]'",
+        )
 
 
 def _as_openmetrics(run: Run) -> str:
@@ -24,4 +34,4 @@ WRITERS: Mapping[str, Callable[[Run], str]] = {
     "otava": as_otava,
 }
 
-__all__ = ["WRITERS"]
+__all__ = ["WRITERS", "require_client"]

@@ -7,9 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from dbdyno.fleet.carrier import wait_for
+from dbdyno.fleet.carrier import measure_clocks, wait_for
 from dbdyno.fleet.carriers import open_carrier
-from dbdyno.fleet.clocks import measure_clocks
 
 # Clocks that differ by more may have been set manually. The start allows for the measured offsets.
 CLOCK_MS = 100.0

@@ -28,9 +28,8 @@ from dbdyno import passwords
 from dbdyno.binary import EngineProblem
 from dbdyno.experiment.base import parse_cpus
 from dbdyno.experiment.model import Experiment, Fleet
-from dbdyno.fleet.carrier import Carrier, EngineLost, FleetProblem, Place, wait_for_all
+from dbdyno.fleet.carrier import Carrier, EngineLost, FleetProblem, Place, measure_clocks, wait_for_all
 from dbdyno.fleet.carriers import open_carrier
-from dbdyno.fleet.clocks import measure_clocks
 from dbdyno.fleet.streams import Streams
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.engine import (

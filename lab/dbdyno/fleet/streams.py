@@ -18,10 +18,9 @@ from contextlib import suppress
 from typing import IO, Any
 
 from dbdyno.binary import EngineProblem
-from dbdyno.fleet.carrier import LOST_S, EngineLost, Place, lose, wait_for
-from dbdyno.fleet.clocks import Clock
-from dbdyno.store.records import parse
+from dbdyno.fleet.carrier import LOST_S, Clock, EngineLost, Place, lose, wait_for
 from dbdyno.problem import ExitCode, Problem
+from dbdyno.store.records import parse
 
 # Seconds that `read` waits for a record.
 READ_S = 0.5

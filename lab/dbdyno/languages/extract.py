@@ -15,7 +15,7 @@ from pathlib import Path
 import polib
 from babel.messages.extract import extract
 
-from dbdyno.report.check_texts import documented_checks
+from dbdyno.report.page import documented_checks
 
 PACKAGE = Path(str(resources.files("dbdyno")))
 _KEYWORDS = {"compose": None, "compose_count": (2, 3), "mark": None, "_": None}

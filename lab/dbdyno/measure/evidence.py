@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from statistics import median
@@ -11,9 +12,8 @@ from typing import Any
 from dbdyno.experiment.metrics import CPU, PERCENTILES, percentile_of
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, planned_blocks
-from dbdyno.explain.costs import Cost, costs
+from dbdyno.explain import Cost, costs
 from dbdyno.measure import arithmetic, slices
-from dbdyno.measure.background import background_figures
 from dbdyno.measure.figures import INCOMPLETE, distribution, figures, interval_events, statements, ticks
 from dbdyno.measure.foreign_load import CODE as FOREIGN_CODE
 from dbdyno.measure.foreign_load import ForeignLoad, foreign_load
@@ -22,7 +22,7 @@ from dbdyno.measure.server_state import ServerState, read_state
 from dbdyno.measure.window import drift, windows
 from dbdyno.server_record import ForeignRecord
 from dbdyno.store import Run, StoredTrial
-from dbdyno.store.measured import MeasuredTrial, Point, ScheduleEntry, Window
+from dbdyno.store.measured import BackgroundFigures, MeasuredTrial, Point, ScheduleEntry, Window
 from dbdyno.store.records import EngineWarning
 from dbdyno.text import compose, join
 
@@ -283,3 +283,39 @@ def _measure(
         statements=statements(recording, window),
         ticks=ticks(recording, window),
     )
+
+
+def background_figures(
+    trial: StoredTrial, experiment: Experiment, recording: Recording, window: Window
+) -> dict[str, BackgroundFigures]:
+    """Title -> figures of each background load of a trial, which has this `recording` and `window`.
+
+    Both engines give the wall time of their start, so the window of a trial is known in the time of the
+    background load. It counts in the intervals within that window, of which a measurement has 20 or more.
+    """
+    variant = experiment.variant(str(trial.meta["variant"]))
+    by_title = {}
+    for one in experiment.backgrounds(variant, str(trial.meta["workload"])):
+        own = read(trial.background(one.title))
+        shift_us = recording.start_unix_us - own.start_unix_us
+        inside = [
+            i
+            for i in own.intervals
+            if i["start_us"] >= window.start_us + shift_us and i["end_us"] <= window.end_us + shift_us
+        ]
+        counted_us = inside[-1]["end_us"] - inside[0]["start_us"] if inside else 0
+        events = sum(i["events"] for i in inside)
+        of_load = None
+        if inside:
+            with suppress(*INCOMPLETE):
+                # What was unfinished when the load was stopped was due after the window.
+                own.measure["censored_us"] = own.measure["drained_us"] = ()
+                of_load = figures(own, Window(inside[0]["start_us"], inside[-1]["end_us"], None))
+        by_title[one.title] = BackgroundFigures(
+            rate=one.rate,
+            connections=one.connections,
+            counted_us=counted_us,
+            throughput=events * 1e6 / counted_us if counted_us else 0.0,
+            figures=of_load,
+        )
+    return by_title

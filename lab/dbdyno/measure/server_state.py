@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dbdyno.experiment.base import parse_cpus
-from dbdyno.explain.measures import CPU_TICK_US
+from dbdyno.explain import CPU_TICK_US
 from dbdyno.server_record import RoundTripsRecord, ServerRecord
 from dbdyno.store.measured import MeasuredTrial
 

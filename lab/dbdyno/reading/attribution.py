@@ -19,9 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dbdyno.reading.document import Document
-from dbdyno.reading.limits import SETTINGS_MAX, VARIANTS_MAX
+from dbdyno.reading.limits import SETTINGS_MAX, VARIANTS_MAX, linear
 from dbdyno.reading.names import NO_HEADING, SENTENCE, Heading, Headings, is_workload
-from dbdyno.reading.patterns import linear
 from dbdyno.reading.result import Result
 from dbdyno.reading.setting import Settings
 from dbdyno.text import compose

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from dbdyno.reading.document import Document
-from dbdyno.reading.limits import LISTED_MAX, LOADS_MAX
-from dbdyno.reading.patterns import linear, whole
+from dbdyno.reading.limits import LISTED_MAX, LOADS_MAX, linear, whole
 from dbdyno.reading.shell import Command, commands, until_end
 from dbdyno.text import Text, compose, compose_count, join, join_some
 

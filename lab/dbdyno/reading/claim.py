@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dbdyno.reading.document import Document
-from dbdyno.reading.limits import CLAIMS_MAX
-from dbdyno.reading.patterns import linear, whole
+from dbdyno.reading.limits import CLAIMS_MAX, linear, whole
 from dbdyno.text import compose
 
 

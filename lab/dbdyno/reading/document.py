@@ -22,8 +22,8 @@ from dbdyno.reading.limits import (
     LINE_MAX,
     LINES_MAX,
     LeftOut,
+    linear,
 )
-from dbdyno.reading.patterns import linear
 from dbdyno.redaction import redact, redact_document
 from dbdyno.text import compose
 

@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from dbdyno.reading.call import CONNECTIONS, Call
 from dbdyno.reading.document import Document
-from dbdyno.reading.limits import LOADS_MAX
-from dbdyno.reading.patterns import linear, whole
+from dbdyno.reading.limits import LOADS_MAX, linear, whole
 from dbdyno.reading.result import Result
 from dbdyno.text import compose
 

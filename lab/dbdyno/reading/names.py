@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dbdyno.reading.document import Document
-from dbdyno.reading.patterns import linear
+from dbdyno.reading.limits import linear
 
 _WORKLOAD_WORD = (
     r"oltp\w*|point|select|insert|update|delete|replace|lookup|range|scan|join|mixed|reads?|writes?|readonly|"

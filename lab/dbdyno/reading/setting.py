@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from dbdyno.reading.document import Document
-from dbdyno.reading.patterns import linear
+from dbdyno.reading.limits import linear
 
 _SECTION = linear(r"(?<!\s)\s*+\[(mysqld|mysql\.conf|mariadb|server|mysqld[\w.\-]*)\]\s*+$")
 _ASSIGNMENT = linear(

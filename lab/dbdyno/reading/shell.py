@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dbdyno.reading.document import Document
-from dbdyno.reading.limits import LINE_MAX, PASSES_CHARACTERS_MAX, PASSES_MAX, VALUE_MAX, VALUES_MAX
-from dbdyno.reading.patterns import linear
+from dbdyno.reading.limits import LINE_MAX, PASSES_CHARACTERS_MAX, PASSES_MAX, VALUE_MAX, VALUES_MAX, linear
 from dbdyno.text import Text, compose
 
 _VARIABLE = linear(

@@ -21,8 +21,15 @@ from dbdyno.problem import Problem
 from dbdyno.reading.attribution import differing_settings
 from dbdyno.reading.call import PROGRAMS, Call, find_calls, whole_number
 from dbdyno.reading.document import Document
-from dbdyno.reading.limits import HOSTS_MAX, LOADS_MAX, NOTES_MAX, SQL_TOTAL_MAX, WORKLOADS_MAX, sentence
-from dbdyno.reading.patterns import linear
+from dbdyno.reading.limits import (
+    HOSTS_MAX,
+    LOADS_MAX,
+    NOTES_MAX,
+    SQL_TOTAL_MAX,
+    WORKLOADS_MAX,
+    linear,
+    sentence,
+)
 from dbdyno.reading.reading import Reading, read
 from dbdyno.reading.setting import POSTGRESQL
 

@@ -10,8 +10,8 @@ from dbdyno.report import formatting
 from dbdyno.report.chart import Chart
 from dbdyno.report.model import Report
 from dbdyno.report.page import design_rows
-from dbdyno.report.suite_table import SuiteTable, suite_tables
-from dbdyno.report.tables import LOAD_COLUMNS, background_rows, load_rows
+from dbdyno.report.tables import LOAD_COLUMNS, SuiteTable, background_rows, load_rows, suite_tables
+from dbdyno.store.measured import Point
 from dbdyno.store.verdict import Comparison, Effect
 from dbdyno.text import compose, join
 
@@ -106,7 +106,7 @@ class _Writer:
         column = comparison.points[0].confidence
         for point in comparison.points:
             medians = formatting.median(point, "baseline"), formatting.median(point, "variant")
-            load = formatting.load(*next(iter(point.at.items())))
+            load = formatting.load(*Point.of(point.at))
             lines.append(self._row((load, *medians, *self._effect(point, column))))
         if len(comparison.points) > 1:
             row = (*formatting.combined(comparison), *self._effect(comparison.curve, column))

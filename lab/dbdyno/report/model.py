@@ -11,34 +11,23 @@ from dbdyno import result_text
 from dbdyno.experiment.differences import changes_server
 from dbdyno.experiment.metrics import is_latency
 from dbdyno.experiment.model import Experiment
+from dbdyno.explain import TABLE_COLUMNS
 from dbdyno.finding import LEVELS, Finding, FreeForm
-from dbdyno.report.judgements import judgement_texts
 from dbdyno.report.replication import embedded
 from dbdyno.server_record import ServerRecord
 from dbdyno.store import Run, StoredTrial, StoreProblem
+from dbdyno.store.afterwards import ChosenAfterwards, choices_text
 from dbdyno.store.endings import Shares, read_endings, read_resumptions, time_shares
 from dbdyno.store.explained import ComparisonChanges, Costs, ExplainedFile, MeasuredChange, PointChanges
+from dbdyno.store.judgement import LaterJudgement, later_judgements
 from dbdyno.store.measured import ComparisonBlockEffects, MeasuredTrial
 from dbdyno.store.preparation import chosen_workers, derived_warmup_s
 from dbdyno.store.trial import Session
 from dbdyno.store.verdict import Comparison, FactorEffect, Scaling, VerdictFile
-from dbdyno.text import compose, join
+from dbdyno.text import compose, compose_count, join
 from dbdyno.variables.differences import Difference, differences
 from dbdyno.variables.durability import NAMES, durability
 
-# The columns of the table of costs per transaction: key in explained.json, and title.
-COST_COLUMNS = (
-    ("cpu_us", compose("CPU time")),
-    ("proxy_cpu_us", compose("of it the proxy")),
-    ("context_switches", compose("context switches")),
-    ("cpu_wait_us", compose("run-queue wait")),
-    ("disk_reads", compose("disk reads")),
-    ("read_calls", compose("read calls")),
-    ("read_kib", compose("read")),
-    ("disk_writes", compose("disk writes")),
-    ("write_calls", compose("write calls")),
-    ("write_kib", compose("written")),
-)
 # Maximum number of shown findings of one check about one subject; the others are only counted.
 SIMILAR_MAX = 3
 
@@ -187,7 +176,7 @@ class Report:
     def cost_columns(self, workload: str) -> list[tuple[str, str]]:
         """Key and title of the columns that at least one of these rows has."""
         rows = self.cost_rows(workload)
-        return [(key, title) for key, title in COST_COLUMNS if any(key in row.shown for row in rows)]
+        return [(key, title) for key, title in TABLE_COLUMNS.items() if any(key in row.shown for row in rows)]
 
     def factor_rows(self, workload: str) -> list[FactorEffect]:
         """The effects of the factors on a workload, then the interactions; [] without factors."""
@@ -295,3 +284,54 @@ def _engine_cells(of_engine: Sequence[Mapping[str, Any]], events: int) -> list[s
         result_text.milliseconds(median(latencies)) if latencies else result_text.MISSING,
         f"{100.0 * max(float(one['generator_cpu'] or 0.0) for one in of_engine):.0f} %",
     ]
+
+
+def judgement_texts(run: Run, verdict: VerdictFile) -> list[str]:
+    """What was chosen when data had been seen, then the other judgements of the run; [] if the run has one
+    judgement and that was planned. Raises StoreProblem.
+    """
+    texts: list[str] = [_choice(one) for one in verdict.chosen_afterwards or ()]
+    others = [one for one in later_judgements(run) if one.judged_path != run.judged_path]
+    if isinstance(run, LaterJudgement):
+        where = compose("The planned judgement of this run is in {folder}.", folder=run.path.name)
+        return [*texts, where, *([_count(len(others) + 1)] if others else [])]
+    if not others:
+        return texts
+    shown = compose_count(
+        len(others),
+        "This is the judgement that was planned; when the data had been seen, the run was judged again once:",
+        "This is the judgement that was planned; when the data had been seen, the run was judged again "
+        "{number} times, and error rates do not hold for a choice among these:",
+    )
+    return [*texts, shown, *(_headlines(one) for one in others)]
+
+
+def _count(number: int) -> str:
+    return compose(
+        "The run was judged again {number} times, and error rates do not hold for a choice among these.",
+        number=number,
+    )
+
+
+def _choice(choice: ChosenAfterwards) -> str:
+    """One choice, and when it was made."""
+    text = compose(
+        "Chosen afterwards, when {trials} trials had been measured: {choices}",
+        trials=choice.trials,
+        choices=_every_text([choice]),
+    )
+    overridden = [one for one in choice.changes if one.key.startswith("override.") and one.now]
+    reasons = [choice.reason] if choice.reason else [str(one.now) for one in overridden]
+    return join("", (text, compose(" (“{reason}”)", reason="”, “".join(reasons)) if reasons else "", "."))
+
+
+def _every_text(choices: Sequence[ChosenAfterwards]) -> str:
+    return join(", ", [text for one in choices for text in one.texts()])
+
+
+def _headlines(judgement: LaterJudgement) -> str:
+    """The sentences of a later judgement; what it changed, if its files are missing."""
+    judged = judgement.judge_files()
+    folder = str(judgement.judged_path.relative_to(judgement.path))
+    sentences = [choices_text([judgement.choice])] if judged is None else judged[0].headlines
+    return compose("{folder}: {sentences}", folder=folder, sentences=join(" ", sentences))

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from dbdyno import __version__, result_text
 from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.differences import describe_differences
+from dbdyno.experiment.metrics import PERCENTILES
 from dbdyno.experiment.model import Design, Experiment, Variant
 from dbdyno.experiment.slices import describe_slices
-from dbdyno.experiment.metrics import PERCENTILES
-from dbdyno.explain.measures import PER
+from dbdyno.explain import PER
 from dbdyno.finding import FreeForm
-from dbdyno.languages import ENGLISH, Translator, translator
+from dbdyno.languages import ENGLISH, IN_ENGLISH, Translator, translator
 from dbdyno.report import formatting
 from dbdyno.report.chart import Chart
-from dbdyno.report.check_texts import check_texts
 from dbdyno.report.model import LOADS_MAX, Report
 from dbdyno.report.rendering import RenderedCharts, inline_svg
-from dbdyno.report.suite_table import suite_tables
 from dbdyno.report.tables import (
     LOAD_COLUMNS,
     STALLS,
@@ -34,6 +34,7 @@ from dbdyno.report.tables import (
     has_stall,
     load_rows,
     statement_rows,
+    suite_tables,
 )
 from dbdyno.text import compose, compose_count, compose_line, join
 
@@ -269,3 +270,60 @@ def _server(report: Report, variant: Variant) -> list[str]:
 def _product(report: Report, variant: str) -> str:
     server = report.servers.get(variant)
     return f"{server['product']} {server['version']}" if server else compose("no trial reached it")
+
+
+# A heading of a check: "## D01 The load generator keeps up".
+_SECTION = re.compile(r"^## ([PDRQ]\d\d) (.*)$", re.MULTILINE)
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
+_CODE = re.compile(r"`([^`]+)`")
+_EMPHASIS = re.compile(r"\*([^*]+)\*")
+
+
+@dataclass(frozen=True)
+class CheckText:
+    """What a check examines, and how to fix what it reports."""
+
+    code: str
+    title: Markup
+    paragraphs: tuple[Markup, ...]
+
+
+def check_texts(codes: Iterable[str], translate: Translator = IN_ENGLISH) -> list[CheckText]:
+    """The explanations of these checks, by code; without those that the documentation does not have."""
+    needed = frozenset(codes)
+    return [
+        CheckText(
+            code,
+            _markup(translate.pattern(title)),
+            tuple(_markup(translate.pattern(one)) for one in paragraphs),
+        )
+        for code, title, *paragraphs in documented_checks()
+        if code in needed
+    ]
+
+
+def documented_checks() -> list[tuple[str, ...]]:
+    """Code, title and paragraphs of every check in the documentation, in Markdown."""
+    page = resources.files("dbdyno.report").joinpath("templates/checks.md").read_text(encoding="utf-8")
+    _, *parts = _SECTION.split(page)
+    sections = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+    return sorted((code, title, *_paragraphs(section)) for code, title, section in sections)
+
+
+def _paragraphs(section: str) -> list[str]:
+    """What the check examines, and how to fix what it reports."""
+    paragraphs = [" ".join(one.split()) for one in section.split("\n\n") if one.strip()]
+    # The first paragraph may end before a table, which the documentation alone has.
+    first = paragraphs[0].removesuffix(":") + ("." if paragraphs[0].endswith(":") else "")
+    fixes = [one for one in paragraphs[1:] if one.startswith("Fix:")]
+    return [first, *fixes[:1]]
+
+
+def _markup(text: str) -> Markup:
+    """The text as HTML: code as code, emphasis and links as plain text."""
+    text = _LINK.sub(r"\1", text)
+    parts = _CODE.split(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(_EMPHASIS.sub(r"\1", part))
+        for number, part in enumerate(parts)
+    )

@@ -1,5 +1,5 @@
 """The measured figures as rows: medians over the blocks of every variant at every load, of its kinds of
-statements and of its background loads, and the longest gaps; and a run as CSV or JSON.
+statements and of its background loads, and the longest gaps; the tables of a suite; and a run as CSV or JSON.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from dbdyno.report import formatting
 from dbdyno.report.model import Report, gather, value
 from dbdyno.spreadsheet import write_csv
 from dbdyno.store import Run
-from dbdyno.store.measured import BackgroundFigures, Figures, MeasuredTrial, StatementFigures
+from dbdyno.store.measured import (
+    SHOWN_PERCENTILES,
+    BackgroundFigures,
+    Figures,
+    MeasuredTrial,
+    StatementFigures,
+)
+from dbdyno.store.verdict import Suite, VerdictFile
 from dbdyno.text import compose
 
 # What a trial has by name: figures of its statements, or of its background loads.
@@ -69,10 +76,7 @@ def _known(figure: int | None) -> int | str:
 LOAD_COLUMNS = {
     compose("transactions/s"): "throughput",
     compose("mean ms"): "latency_mean_us",
-    "p50 ms": "latency_p50_us",
-    "p95 ms": "latency_p95_us",
-    "p99 ms": "latency_p99_us",
-    "p99.9 ms": "latency_p999_us",
+    **{f"p{percent:g} ms": name for name, percent in SHOWN_PERCENTILES.items()},
     compose("errors per 1,000"): "errors_per_1000",
 }
 
@@ -103,7 +107,7 @@ def _load_row(variant: str, trials: Sequence[MeasuredTrial]) -> LoadRow:
     cells = [median_text(trials, figure) for figure in LOAD_COLUMNS.values()]
     failures = [trial.failure or "" for trial in trials if trial.figures is None]
     failure = failures[0] if len(failures) == len(trials) else ""
-    return LoadRow(variant, formatting.load(*next(iter(trials[0].at.items()))), cells, failure)
+    return LoadRow(variant, formatting.load(*trials[0].point), cells, failure)
 
 
 def median_text(trials: Sequence[MeasuredTrial], figure: str) -> str:
@@ -266,3 +270,90 @@ def gap_text(trials: Sequence[MeasuredTrial]) -> str:
 def has_stall(trials: Sequence[MeasuredTrial]) -> bool:
     """Whether a gap is so long that the charts are unfolded."""
     return any(gap_us >= GAP_US_MIN for _, gap_us in longest_gaps(trials).values())
+
+
+@dataclass(frozen=True)
+class SuiteCellText:
+    """One cell: the change of one variant in one test."""
+
+    estimate: str = result_text.MISSING
+    interval: str = ""
+    # The verdict, or whether a cost rose or fell; empty if that is not sure.
+    word: str = ""
+    # The class of its colour, and how strong it is, from 0 to 3. A cell without a sure direction has no
+    # colour, whatever its size.
+    css_class: str = "neutral"
+    strength: int = 0
+    # The verdict's code; None for a cost.
+    code: str | None = None
+    # Numbers of the trials that it comes from.
+    trials: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class SuiteTable:
+    """One table."""
+
+    title: str
+    variants: Sequence[str]
+    # Test -> a cell for each variant.
+    rows: Sequence[tuple[str, Sequence[SuiteCellText]]]
+
+
+# Changes in percent from which a colour is stronger.
+_STRENGTHS = (2.0, 5.0, 15.0)
+_WORDS = {"more": compose("more"), "less": compose("less")}
+
+
+def suite_tables(verdict: VerdictFile) -> Iterator[SuiteTable]:
+    """The table of the changes, and one for each cost; none without suites."""
+    suites = verdict.suites or []
+    if not suites:
+        return
+    tests = list(dict.fromkeys(one.workload for one in verdict.comparisons))
+    variants = [suite.variant for suite in suites]
+    metric = formatting.metric_name(verdict.comparisons[0].curve.metric)
+    title = compose("{metric} against {baseline}", metric=metric, baseline=verdict.baseline)
+    changes = [(test, [_change(verdict, test, variant) for variant in variants]) for test in tests]
+    yield SuiteTable(title, variants, changes)
+    for key in dict.fromkeys(cost.key for suite in suites for cost in suite.costs):
+        rows = [(test, [_cost(suite, key, test) for suite in suites]) for test in tests]
+        cost = next(cost for suite in suites for cost in suite.costs if cost.key == key)
+        title = compose(
+            "{cost} per transaction against {baseline}", cost=cost.title, baseline=verdict.baseline
+        )
+        yield SuiteTable(title, variants, rows)
+
+
+def _change(verdict: VerdictFile, test: str, variant: str) -> SuiteCellText:
+    comparison = next(one for one in verdict.comparisons if (one.workload, one.variant) == (test, variant))
+    effect = comparison.curve
+    return SuiteCellText(
+        formatting.estimate(effect),
+        formatting.interval(effect),
+        formatting.heading(comparison),
+        formatting.css_class(effect.verdict),
+        _strength(effect.effect_percent) if effect.verdict in ("faster", "slower") else 0,
+        effect.verdict,
+        sorted(
+            index for point in comparison.points for index in (*point.trials.baseline, *point.trials.variant)
+        ),
+    )
+
+
+def _cost(suite: Suite, key: str, test: str) -> SuiteCellText:
+    cells = [cell for cost in suite.costs if cost.key == key for cell in cost.tests if cell.workload == test]
+    if not cells:
+        return SuiteCellText()
+    (cell,) = cells
+    return SuiteCellText(
+        formatting.estimate(cell),
+        formatting.interval(cell),
+        _WORDS[cell.direction] if cell.direction else "",
+        {"more": "slower", "less": "faster", None: "neutral"}[cell.direction],
+        _strength(cell.effect_percent) if cell.direction else 0,
+    )
+
+
+def _strength(percent: float | None) -> int:
+    return sum(abs(percent or 0.0) >= limit for limit in _STRENGTHS)

@@ -14,7 +14,7 @@ from statistics import median
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, trial_number
-from dbdyno.explain.costs import Cost
+from dbdyno.explain import Cost
 from dbdyno.finding import Finding
 from dbdyno.measure.server_state import DEBTS, ServerState, by_variant
 from dbdyno.rules.register import rule

@@ -13,7 +13,7 @@ from statistics import median
 from dbdyno.experiment.differences import is_identical, list_differences
 from dbdyno.experiment.model import Experiment, OltpWorkload
 from dbdyno.experiment.sql_reading import protocol_of
-from dbdyno.explain.costs import Cost
+from dbdyno.explain import Cost
 from dbdyno.finding import Finding
 from dbdyno.rules.register import rule
 from dbdyno.stats.verdict_rule import BLOCKS_MIN

@@ -8,8 +8,7 @@ from dbdyno.decide import factorial, stopping
 from dbdyno.decide.comparison import comparison_entry, metric_entry
 from dbdyno.decide.decision import further_scales, relevant_to
 from dbdyno.decide.gate import gate, sure
-from dbdyno.decide.highest import highest_throughput
-from dbdyno.decide.second_lines import second_lines
+from dbdyno.decide.second_lines import highest_throughput, second_lines
 from dbdyno.decide.suite import suites
 from dbdyno.experiment.differences import is_identical
 from dbdyno.experiment.family import allows_false_discoveries, family_size

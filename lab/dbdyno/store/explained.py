@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from dbdyno.explain import Group
 from dbdyno.store.document import Document, DocumentPart, PointDict
 from dbdyno.store.verdict import Change
 from dbdyno.text import Composed
 
-Group = Literal["resource", "counter", "wait", "part"]
 Per = Literal["query", "transaction"]
 
 

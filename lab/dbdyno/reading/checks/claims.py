@@ -13,7 +13,7 @@ from dbdyno.reading.checks.register import Mistake, check
 from dbdyno.reading.claim import About, Claim, Subjects
 from dbdyno.reading.document import Document
 from dbdyno.reading.judgement import Contrast
-from dbdyno.reading.patterns import linear
+from dbdyno.reading.limits import linear
 from dbdyno.reading.result import THROUGHPUTS, TIMES, Result
 from dbdyno.text import Text, compose
 

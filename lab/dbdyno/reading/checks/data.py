@@ -13,8 +13,7 @@ from dbdyno.experiment.sql_text import parse_statement, sqlglot
 from dbdyno.reading.call import Call, whole_number
 from dbdyno.reading.checks.register import Mistake, check
 from dbdyno.reading.document import Document
-from dbdyno.reading.limits import NUMBER_MAX, SQL_MAX, SQL_TOTAL_MAX
-from dbdyno.reading.patterns import linear, whole
+from dbdyno.reading.limits import NUMBER_MAX, SQL_MAX, SQL_TOTAL_MAX, linear, whole
 from dbdyno.reading.result import Result
 from dbdyno.text import compose, join
 

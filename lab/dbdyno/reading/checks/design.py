@@ -11,7 +11,7 @@ from dbdyno.reading.checks.register import Mistake, check
 from dbdyno.reading.claim import Claim
 from dbdyno.reading.document import Document
 from dbdyno.reading.judgement import Contrast
-from dbdyno.reading.patterns import linear
+from dbdyno.reading.limits import linear
 from dbdyno.reading.result import Result
 from dbdyno.text import compose
 

@@ -17,8 +17,7 @@ from dbdyno.reading.call import Call
 from dbdyno.reading.checks.register import Mistake, check
 from dbdyno.reading.claim import Claim
 from dbdyno.reading.document import Document
-from dbdyno.reading.limits import DESCRIBED_MAX
-from dbdyno.reading.patterns import linear
+from dbdyno.reading.limits import DESCRIBED_MAX, linear
 from dbdyno.reading.result import THROUGHPUTS, Result
 from dbdyno.reading.setting import Settings
 from dbdyno.run.description import describe

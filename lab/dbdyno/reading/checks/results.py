@@ -11,8 +11,7 @@ from dbdyno.reading.call import Call
 from dbdyno.reading.checks.register import Mistake, check
 from dbdyno.reading.document import Document
 from dbdyno.reading.formats.sysbench import INTERVAL
-from dbdyno.reading.limits import LISTED_MAX, LOADS_MAX, VARIANTS_MAX
-from dbdyno.reading.patterns import linear
+from dbdyno.reading.limits import LISTED_MAX, LOADS_MAX, VARIANTS_MAX, linear
 from dbdyno.reading.result import Result
 from dbdyno.text import compose
 

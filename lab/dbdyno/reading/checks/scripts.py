@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dbdyno.reading.call import Call
 from dbdyno.reading.checks.register import Mistake, check
 from dbdyno.reading.document import Document
-from dbdyno.reading.limits import LINE_MAX
-from dbdyno.reading.patterns import linear
+from dbdyno.reading.limits import LINE_MAX, linear
 from dbdyno.redaction import REDACTED
 from dbdyno.text import compose
 

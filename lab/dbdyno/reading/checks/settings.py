@@ -13,7 +13,7 @@ from dbdyno.reading.call import Call
 from dbdyno.reading.checks.register import Mistake, check
 from dbdyno.reading.claim import Claim
 from dbdyno.reading.document import Document
-from dbdyno.reading.patterns import linear
+from dbdyno.reading.limits import linear
 from dbdyno.reading.result import Result
 from dbdyno.reading.setting import Settings
 from dbdyno.text import compose, join

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.reading.document import Document
-from dbdyno.reading.patterns import decimal, linear, whole
+from dbdyno.reading.limits import decimal, linear, whole
 from dbdyno.reading.result import Figure, Result
 
 _SECONDS = linear(r"(Average|Minimum|Maximum) number of seconds to run all queries:\s*(\d[\d.]*)")

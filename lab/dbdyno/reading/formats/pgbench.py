@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator
 
 from dbdyno.reading.document import Document
-from dbdyno.reading.patterns import decimal, linear, whole
+from dbdyno.reading.limits import decimal, linear, whole
 from dbdyno.reading.result import Figure, Result
 
 _VERSION = linear(r"pgbench \((?:PostgreSQL\) )?(\d[\d.]*\w*)")

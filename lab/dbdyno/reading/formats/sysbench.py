@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dbdyno.reading.document import Document
-from dbdyno.reading.patterns import decimal, linear, whole
+from dbdyno.reading.limits import decimal, linear, whole
 from dbdyno.reading.result import Figure, Result
 
 _THREADS = linear(r"Number of threads:\s*(\d+)")

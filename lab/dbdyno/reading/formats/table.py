@@ -10,10 +10,9 @@ from functools import lru_cache
 
 from dbdyno.reading.document import Document
 from dbdyno.reading.formats import table_headings
-from dbdyno.reading.formats.table_cells import Cell
+from dbdyno.reading.formats.table_headings import Cell
 from dbdyno.reading.formats.table_layout import results
-from dbdyno.reading.limits import COLUMNS_MAX, ROWS_MAX
-from dbdyno.reading.patterns import linear
+from dbdyno.reading.limits import COLUMNS_MAX, ROWS_MAX, linear
 from dbdyno.reading.result import Result
 from dbdyno.text import compose
 

@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dbdyno.reading.formats import table_headings
-from dbdyno.reading.formats.table_cells import Cell, is_datum, one_heading, single_values
+from dbdyno.reading.formats.table_headings import Cell, is_datum, one_heading, single_values
+from dbdyno.reading.limits import linear
 from dbdyno.reading.names import is_workload, says_more_than_load
-from dbdyno.reading.patterns import linear
 from dbdyno.reading.result import Figure, Result
 from dbdyno.text import compose, join
 

@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator
 
 from dbdyno.reading.document import Document
-from dbdyno.reading.patterns import decimal, linear, whole
+from dbdyno.reading.limits import decimal, linear, whole
 from dbdyno.reading.result import Figure, Result
 
 _HAMMERDB_USERS = linear(

@@ -43,7 +43,7 @@ from dbdyno.servers.snapshots.slots import PrivateServer, Slot
 from dbdyno.servers.sources.installed import programs_folder
 from dbdyno.servers.usage import Usage, host, this_machine
 from dbdyno.servers.workspace import Workspace, socket_directory
-from dbdyno.variables.options import variable_of
+from dbdyno.variables.versions import variable_of
 from dbdyno.waiting import waiting_for
 
 # Name of the load's account and schema. Every server object generates a new password.

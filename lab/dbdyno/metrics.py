@@ -1,4 +1,6 @@
-"""Serves the values of a run over HTTP, on a loopback address or with a token."""
+"""Serves the values of a run in progress as OpenMetrics text over HTTP, on a loopback address or with a
+token.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from dbdyno.exports import require_client
 from dbdyno.listening import Listener, listener
-from dbdyno.metrics import require_client
 from dbdyno.problem import Problem
 from dbdyno.store.files import StoreProblem
 from dbdyno.store.listing import find_run
@@ -55,7 +57,7 @@ class _Values:
     def text(self) -> bytes:
         """The values now. Raises StoreProblem."""
         # An optional dependency.
-        from dbdyno.metrics.exposition import exposition  # noqa: PLC0415
+        from dbdyno.exports.openmetrics import exposition  # noqa: PLC0415
 
         with self._lock:
             run = find_run(self._results, self._name, quick=True)
@@ -88,7 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path.partition("?")[0] != "/metrics":
             self._answer(404, b"see /metrics\n", {})
         else:
-            from dbdyno.metrics.exposition import CONTENT_TYPE  # noqa: PLC0415 — an optional dependency.
+            from dbdyno.exports.openmetrics import CONTENT_TYPE  # noqa: PLC0415 — an optional dependency.
 
             try:
                 text = self.server.values.text()

@@ -1,1 +1,0 @@
-"""Finds out what a server can do for a benchmark: `dbdyno probe`."""
