@@ -17,9 +17,9 @@ from typing import Any, get_args
 
 from dbdyno.checks.server import PERMANENT_FACTS, STARTED
 from dbdyno.experiment.model import Experiment, Load, Loading, OltpWorkload, Variant
-from dbdyno.experiment.variant import IsolationLevel, isolation_statement
 from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.run.plan import plan
+from dbdyno.experiment.dialect import Dialect, IsolationLevel
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.load_connection import open_load_connection
 from dbdyno.servers.server import Address, Description, Server, ServerProblem, StatementRefused
@@ -79,9 +79,8 @@ class _EngineProbe:
     def answers(self) -> Iterator[Answer]:
         """Whether it can load tables, and run reads and writes in both protocols."""
         loaded = False
-        name = "COPY" if self._address.protocol == "postgresql" else "LOAD DATA LOCAL"
         # INSERT last: its tables are those of the load.
-        for method, title in (("load-data", name), ("insert", "INSERT")):
+        for method, title in (("load-data", self._address.dialect.bulk_statement), ("insert", "INSERT")):
             result = self._run("prepare", self._experiment(method=method))
             yield self._answer(f"loading by {title}", result)
             if loaded := result.done:
@@ -144,8 +143,8 @@ class _EngineProbe:
             document = plan(
                 experiment, experiment.workloads[0], self._target, point=experiment.load.points()[0]
             )
-        if self._address.protocol == "postgresql" and document["loading"]["method"] == "load-data":
-            document["loading"]["method"] = "copy"
+        if document["loading"]["method"] == "load-data":
+            document["loading"]["method"] = self._address.dialect.bulk_method
         return self._engine.run(command, document, self._address.environment())
 
     @staticmethod
@@ -163,7 +162,6 @@ TABLE = "dbdyno_probe"
 # them.
 ANSWER_S = 5.0
 _CODE = re.compile(r"\(error (\w+)\)")
-_IDS = {"mysql": "id INT AUTO_INCREMENT PRIMARY KEY", "postgresql": "id SERIAL PRIMARY KEY"}
 
 
 @dataclass(frozen=True)
@@ -185,12 +183,8 @@ class _Question:
     expected: Callable[[Sequence[Any]], bool] = lambda _rows: True
 
 
-def _questions(protocol: str) -> Iterator[_Question]:
+def _questions(dialect: Dialect) -> Iterator[_Question]:
     """In this order: later ones use the rows of earlier ones."""
-    explain = {
-        "mysql": ["EXPLAIN FORMAT=JSON", "EXPLAIN", "EXPLAIN FORMAT=TREE"],
-        "postgresql": ["EXPLAIN (FORMAT JSON)", "EXPLAIN"],
-    }[protocol]
     yield _Question("several rows in one INSERT", [[f"INSERT INTO {TABLE} VALUES (1, 1, 'a'), (2, 2, 'b')"]])
     by_key = f"SELECT c FROM {TABLE} WHERE id = 2"
     yield _Question("a row by its key", [[by_key]], lambda rows: [row[0].strip() for row in rows] == ["b"])
@@ -216,17 +210,15 @@ def _questions(protocol: str) -> Iterator[_Question]:
     yield _Question("DELETE", [[f"DELETE FROM {TABLE} WHERE id = 2", f"SELECT id FROM {TABLE}"]],
                     lambda rows: [row[0] for row in rows] == [1])  # fmt: skip
     yield _Question("secondary index", [[f"CREATE INDEX {TABLE}_k ON {TABLE} (k)"]])
-    yield _Question(
-        "statistics (ANALYZE)", [[f"ANALYZE TABLE {TABLE}" if protocol == "mysql" else f"ANALYZE {TABLE}"]]
-    )
-    yield _Question("EXPLAIN", [[f"{form} {by_key}"] for form in explain])
+    yield _Question("statistics (ANALYZE)", [[f"{dialect.analyze} {TABLE}"]])
+    yield _Question("EXPLAIN", [[f"{form} {by_key}"] for form in dialect.explain])
     yield _Question(
         "information_schema.tables",
         [[f"SELECT table_name FROM information_schema.tables WHERE table_name = '{TABLE}'"]],
         lambda rows: len(rows) == 1,
     )
     for level in get_args(IsolationLevel):
-        yield _Question(f"isolation level {level}", [[isolation_statement(protocol, level)]])
+        yield _Question(f"isolation level {level}", [[dialect.set_isolation(level)]])
 
 
 def ask_statements(address: Address, classes: Mapping[str, str]) -> Iterator[Answer]:
@@ -247,7 +239,7 @@ def ask_statements(address: Address, classes: Mapping[str, str]) -> Iterator[Ans
         if not created.startswith("CREATE"):
             return
         try:
-            for question in _questions(address.protocol):
+            for question in _questions(address.dialect):
                 yield _ask(admin, question)
             yield from _errors(address, admin, classes)
         finally:
@@ -256,7 +248,7 @@ def ask_statements(address: Address, classes: Mapping[str, str]) -> Iterator[Ans
             admin,
             _Question(
                 "ids that the server gives",
-                [[f"CREATE TABLE {TABLE} ({_IDS[address.protocol]}, k INT)", f"DROP TABLE {TABLE}"]],
+                [[f"CREATE TABLE {TABLE} ({address.dialect.generated_id}, k INT)", f"DROP TABLE {TABLE}"]],
             ),
         )
 
@@ -328,7 +320,7 @@ def _deadlock(address: Address, admin: AdminConnection) -> str:
 def _conflict(address: Address, _admin: AdminConnection) -> str:
     """Two serializable transactions read a row and then change it."""
     level = [
-        isolation_statement(address.protocol, "serializable"),
+        address.dialect.set_isolation("serializable"),
         "BEGIN",
         f"SELECT k FROM {TABLE} WHERE id = 1",
     ]

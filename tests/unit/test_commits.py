@@ -9,6 +9,7 @@ import pytest
 from tests.unit.stored_run import Making, judged
 
 from dbdyno.checks.connections import _Session, _stays_open
+from dbdyno.experiment.dialect import MYSQL, POSTGRESQL
 from dbdyno.experiment.schedule import Trial
 
 
@@ -31,7 +32,7 @@ from dbdyno.experiment.schedule import Trial
     ],
 )
 def test_what_leaves_a_transaction_open(statements: list[str], stays_open: bool) -> None:
-    assert _stays_open(_Session("mysql"), statements) is stays_open
+    assert _stays_open(_Session(MYSQL), statements) is stays_open
 
 
 @pytest.mark.parametrize(
@@ -46,20 +47,20 @@ def test_what_leaves_a_transaction_open(statements: list[str], stays_open: bool)
     ],
 )
 def test_without_autocommit_every_statement_needs_a_commit(statements: list[str], stays_open: bool) -> None:
-    assert _stays_open(_Session("mysql", commits_itself=False), statements) is stays_open
+    assert _stays_open(_Session(MYSQL, commits_itself=False), statements) is stays_open
 
 
 def test_a_chain_ends_only_where_the_statement_says_so() -> None:
-    session = _Session("mysql", chains=True)
+    session = _Session(MYSQL, chains=True)
     assert _stays_open(session, ["BEGIN", "COMMIT"])
     assert not _stays_open(session, ["BEGIN", "COMMIT AND NO CHAIN"])
     assert not _stays_open(session, ["UPDATE t SET n = 1"])
 
 
 def test_postgresql_commits_no_transaction_with_a_table() -> None:
-    assert _stays_open(_Session("postgres"), ["BEGIN", "CREATE TABLE u (n INT)"])
-    assert not _stays_open(_Session("postgres"), ["BEGIN", "UPDATE t SET n = 1", "END"])
-    assert not _stays_open(_Session("postgres"), ["BEGIN", "PREPARE TRANSACTION 'a'"])
+    assert _stays_open(_Session(POSTGRESQL), ["BEGIN", "CREATE TABLE u (n INT)"])
+    assert not _stays_open(_Session(POSTGRESQL), ["BEGIN", "UPDATE t SET n = 1", "END"])
+    assert not _stays_open(_Session(POSTGRESQL), ["BEGIN", "PREPARE TRANSACTION 'a'"])
 
 
 def counters(tmp_path: Path, growth: dict[str, int], **facts: Any) -> list[dict[str, Any]]:

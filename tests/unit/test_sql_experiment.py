@@ -9,13 +9,13 @@ import pytest
 from tests.schemas import require_valid
 
 from dbdyno.experiment.calls import Call, parse
+from dbdyno.experiment.dialect import MYSQL, POSTGRESQL, Dialect
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.generators import column, parameter
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
 from dbdyno.experiment.sql_text import (
-    Dialect,
     annotation_lines,
     count_placeholders,
     created_objects,
@@ -349,16 +349,16 @@ def test_columns_become_the_plans(text: str, values: dict[str, Any]) -> None:
 
 def test_quotes_and_comments_are_left_alone() -> None:
     sql = "SELECT ':a', `:b`, x::int, :c, y:=1, a[1:2], '\\':d' /* :e */ -- :f\n, :c, :from # :g"
-    assert parameter_names(sql, "mysql") == ["c", "from"]
-    assert parameter_names("SELECT $$ :a $$, '\\', :b", "postgres") == ["b"]
+    assert parameter_names(sql, MYSQL) == ["c", "from"]
+    assert parameter_names("SELECT $$ :a $$, '\\', :b", POSTGRESQL) == ["b"]
     assert (
-        count_placeholders("SELECT '?', ?, `?` -- ?", "mysql"),
-        count_placeholders("SELECT 1", "mysql"),
+        count_placeholders("SELECT '?', ?, `?` -- ?", MYSQL),
+        count_placeholders("SELECT 1", MYSQL),
     ) == (1, 0)
-    assert annotation_lines("/*\n-- @setup\n*/ SELECT '\n-- @after\n'\n-- @cleanup\n;", "mysql") == [
+    assert annotation_lines("/*\n-- @setup\n*/ SELECT '\n-- @after\n'\n-- @cleanup\n;", MYSQL) == [
         (6, "cleanup")
     ]
-    assert [piece.sql for piece in split_statements(";; SELECT 1 ; ; -- x\n SELECT 2 -- y", "mysql")] == [
+    assert [piece.sql for piece in split_statements(";; SELECT 1 ; ; -- x\n SELECT 2 -- y", MYSQL)] == [
         "SELECT 1",
         "SELECT 2",
     ]
@@ -368,31 +368,31 @@ def test_quotes_and_comments_are_left_alone() -> None:
     ("dialect", "sql", "created"),
     [
         (
-            "mysql",
+            MYSQL,
             "CREATE TABLE `A b`.`t``x` (i INT) PARTITION BY HASH (i) PARTITIONS 3",
             ("TABLE", "A b", "t`x", True),
         ),
-        ("mysql", "CREATE OR REPLACE DEFINER=`a`@`b` VIEW V AS SELECT 1", ("VIEW", "", "V", False)),
+        (MYSQL, "CREATE OR REPLACE DEFINER=`a`@`b` VIEW V AS SELECT 1", ("VIEW", "", "V", False)),
         (
-            "mysql",
+            MYSQL,
             "CREATE DEFINER = 'a'@'b' FUNCTION f(x INT) RETURNS INT RETURN 1",
             ("FUNCTION", "", "f", True),
         ),
-        ("mysql", "/* c */ CREATE /* d */ TABLE IF NOT EXISTS -- x\n t LIKE u", ("TABLE", "", "t", False)),
-        ("mysql", "CREATE TRIGGER k BEFORE INSERT ON t FOR EACH ROW SET NEW.x = 1", None),
-        ("mysql", "CREATE TEMPORARY TABLE x (i INT)", None),
-        ("mysql", "CREATE TABLE", None),
+        (MYSQL, "/* c */ CREATE /* d */ TABLE IF NOT EXISTS -- x\n t LIKE u", ("TABLE", "", "t", False)),
+        (MYSQL, "CREATE TRIGGER k BEFORE INSERT ON t FOR EACH ROW SET NEW.x = 1", None),
+        (MYSQL, "CREATE TEMPORARY TABLE x (i INT)", None),
+        (MYSQL, "CREATE TABLE", None),
         (
-            "postgres",
+            POSTGRESQL,
             'CREATE UNLOGGED TABLE "S".Item (a INT) PARTITION BY RANGE (a)',
             ("TABLE", "S", "item", True),
         ),
-        ("postgres", "CREATE TABLE p PARTITION OF item FOR VALUES FROM (1) TO (2)", ("TABLE", "", "p", True)),
-        ("postgres", "SELECT 1 AS a INTO UNLOGGED Neu FROM (SELECT 1) x", ("TABLE", "", "neu", True)),
-        ("postgres", "SELECT 1 AS a INTO TEMP neu", None),
-        ("postgres", "WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x", None),
-        ("postgres", "CREATE MATERIALIZED VIEW v AS SELECT 1", ("MATERIALIZED VIEW", "", "v", True)),
-        ("postgres", "CREATE INDEX k ON t (i)", None),
+        (POSTGRESQL, "CREATE TABLE p PARTITION OF item FOR VALUES FROM (1) TO (2)", ("TABLE", "", "p", True)),
+        (POSTGRESQL, "SELECT 1 AS a INTO UNLOGGED Neu FROM (SELECT 1) x", ("TABLE", "", "neu", True)),
+        (POSTGRESQL, "SELECT 1 AS a INTO TEMP neu", None),
+        (POSTGRESQL, "WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x", None),
+        (POSTGRESQL, "CREATE MATERIALIZED VIEW v AS SELECT 1", ("MATERIALIZED VIEW", "", "v", True)),
+        (POSTGRESQL, "CREATE INDEX k ON t (i)", None),
     ],
 )
 def test_what_a_statement_creates(
@@ -415,9 +415,9 @@ def test_only_what_must_be_new_is_dropped_and_what_uses_it_first() -> None:
         "DROP TABLE IF EXISTS t",
         "DROP SEQUENCE IF EXISTS s",
     ]
-    assert drop_statements(created_objects(setup, "postgres"), "postgres") == drops
+    assert drop_statements(created_objects(setup, POSTGRESQL), POSTGRESQL) == drops
     drops.insert(1, "DROP FUNCTION IF EXISTS f")
-    assert drop_statements(created_objects(setup, "mysql"), "mysql") == drops
+    assert drop_statements(created_objects(setup, MYSQL), MYSQL) == drops
 
 
 @pytest.mark.parametrize(
@@ -435,7 +435,7 @@ def test_only_what_must_be_new_is_dropped_and_what_uses_it_first() -> None:
     ],
 )
 def test_tables_without_a_primary_key(sql: str, *, lacks_key: bool) -> None:
-    assert tables_without_key([sql], "mysql") == (["t"] if lacks_key else [])
+    assert tables_without_key([sql], MYSQL) == (["t"] if lacks_key else [])
 
 
 def test_tables_are_named_once() -> None:
@@ -444,8 +444,8 @@ def test_tables_are_named_once() -> None:
         "CREATE TEMPORARY TABLE x (i INT)",
         "CREATE INDEX k ON t (i)",
     ]
-    assert [one.written for one in created_objects(texts, "mysql")] == ["a.t"]
-    assert table_names(["WITH c AS (SELECT * FROM t) SELECT * FROM c JOIN u USING (i), t"], "mysql") == [
+    assert [one.written for one in created_objects(texts, MYSQL)] == ["a.t"]
+    assert table_names(["WITH c AS (SELECT * FROM t) SELECT * FROM c JOIN u USING (i), t"], MYSQL) == [
         "u",
         "t",
     ]

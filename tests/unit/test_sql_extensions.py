@@ -8,6 +8,7 @@ import pytest
 
 from dbdyno.checks.statements import parameter_values
 from dbdyno.experiment import bundled, generators
+from dbdyno.experiment.dialect import MYSQL
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import SqlWorkload
 from dbdyno.experiment.reading import from_document
@@ -54,7 +55,7 @@ SELECT 1 FROM orders WHERE id > {customers};
 
 def workload(sections: dict[str, Any] | None = None, /, **changes: Any) -> SqlWorkload:
     """The workload of FILE with other keys, in an experiment with more keys in its sections."""
-    keys = read(FILE, "f.sql", "mysql").keys
+    keys = read(FILE, "f.sql", MYSQL).keys
     # Only a file has lines.
     lists = [*(one["statements"] for one in keys["transactions"]), keys["consistency"]]
     for one in (one for several in lists for one in several):
@@ -141,7 +142,7 @@ def test_samples_have_values_of_dependent_parameters() -> None:
     ],
 )
 def test_wrong_annotations_are_errors(text: str, problem: str) -> None:
-    assert problem in " ".join(error.problem for error in read(text, "f.sql", "mysql").errors)
+    assert problem in " ".join(error.problem for error in read(text, "f.sql", MYSQL).errors)
 
 
 @pytest.mark.parametrize(

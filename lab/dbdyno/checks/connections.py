@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dbdyno.checks.register import Context, Moment, check
+from dbdyno.experiment.dialect import DIALECTS, Dialect
 from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload, Variant, Workload
-from dbdyno.experiment.sql_reading import protocol_of
-from dbdyno.experiment.sql_text import Dialect, first_word
-from dbdyno.experiment.sql_workload import DIALECTS
+from dbdyno.experiment.sql_reading import dialect_of
+from dbdyno.experiment.sql_text import first_word
 from dbdyno.finding import Finding, Level
 from dbdyno.run.description import describe
 from dbdyno.servers.admin import answers
@@ -34,10 +34,6 @@ _OWN_CLIENTS = 1
 
 # Maximum number of statements and transactions that a text names.
 _NAMED_MAX = 3
-# Statements with which MySQL and MariaDB commit the open transaction implicitly.
-_COMMITTING = frozenset(
-    {"ALTER", "CREATE", "DROP", "RENAME", "TRUNCATE", "GRANT", "REVOKE", "LOCK", "ANALYZE", "OPTIMIZE"}
-)
 # Statements that need no transaction.
 _WITHOUT = frozenset({"SET", "SHOW", "USE", "DO", "DEALLOCATE", "PREPARE", "SAVEPOINT", "RELEASE", "EXPLAIN"})
 _AUTOCOMMIT = re.compile(r"\bautocommit\b\W*=\s*'?(\w+)", re.IGNORECASE)
@@ -250,7 +246,7 @@ def _proxy_limits(context: Context, title: str, pool: Pool, number: int) -> Iter
 def _proxy_mode(
     context: Context, title: str, pool: Pool, workload: Workload, variant: Variant
 ) -> Iterator[Finding]:
-    protocol = protocol_of(variant.server)
+    protocol = dialect_of(variant.server).protocol
     uses_prepared = isinstance(workload, ScriptWorkload) or bool(
         describe(context.experiment, workload, protocol, variant).prepared_per_connection
     )
@@ -417,7 +413,6 @@ class _Session:
         """Follow one statement."""
         word = first_word(sql, self.dialect)
         text = " ".join(sql.upper().split()).rstrip("; ")
-        is_mysql = self.dialect == "mysql"
         if word in ("BEGIN", "START") or text.startswith(("XA BEGIN", "XA START")):
             self.is_open = True
         elif word in ("COMMIT", "ROLLBACK", "END", "ABORT") or text.startswith("XA COMMIT"):
@@ -427,9 +422,9 @@ class _Session:
                 self.is_open = chains or (" AND CHAIN" in text and word != "XA")
         elif word == "PREPARE" and "PREPARE TRANSACTION" in text:
             self.is_open = False
-        elif is_mysql and word == "SET":
+        elif word == "SET":
             self._set(sql)
-        elif is_mysql and word in _COMMITTING and "TEMPORARY" not in text:
+        elif word in self.dialect.committing and "TEMPORARY" not in text:
             self.is_open = False
         elif not self.commits_itself and word not in _WITHOUT and not _is_constant(word, text):
             self.is_open = True

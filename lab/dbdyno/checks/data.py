@@ -177,9 +177,8 @@ def _find_sql_differences(server: Server, workload: SqlWorkload, subject: str) -
 
 def _qualified_name(address: Address, name: str) -> str:
     """The qualified name of a table of the load, for the administrator's connection."""
-    if address.protocol == "postgresql" or "." in name:
-        return name
-    return f"`{address.database}`.{name}"
+    in_database = address.dialect.has_schemas or "." in name
+    return name if in_database else f"{address.dialect.quote(address.database)}.{name}"
 
 
 def _check_rows(

@@ -18,7 +18,7 @@ from dbdyno.checks.register import Context, Moment, check
 from dbdyno.checks.settings import declared_settings
 from dbdyno.experiment.model import Experiment, ScriptWorkload, Variant, Workload
 from dbdyno.experiment.quantities import number
-from dbdyno.experiment.sql_reading import protocol_of
+from dbdyno.experiment.sql_reading import dialect_of
 from dbdyno.finding import Finding
 from dbdyno.run.description import describe
 from dbdyno.text import Text, compose, compose_count, join, mark
@@ -59,7 +59,7 @@ def limits_of_highest_load(moment: Moment, context: Context) -> Iterator[Finding
         for variant in context.experiment.variants:
             declared = declared_settings(variant)
             for workload in context.experiment.workloads_of(variant):
-                demand = _demand(context.experiment, workload, protocol_of(variant.server), variant)
+                demand = _demand(context.experiment, workload, dialect_of(variant.server).protocol, variant)
                 limits = _capacity_function(variant.server.product)(declared, demand, {}, started=True)
                 yield from _limit_findings(limits, demand, workload, variant.name)
         connections = max(point.connections for point in context.experiment.load.points())

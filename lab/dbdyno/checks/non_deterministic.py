@@ -6,33 +6,13 @@ The module searches the syntax tree that sqlglot parses from a statement, and ne
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.experiment.sql_text import Dialect, parse_statement, sqlglot
+from dbdyno.experiment.dialect import POSTGRESQL, Dialect
+from dbdyno.experiment.sql_text import parse_statement, sqlglot
 
-# Functions that the server evaluates per row, so that it cannot use an index.
-_PER_ROW: Mapping[Dialect, frozenset[str]] = {
-    "mysql": frozenset(
-        {"RAND", "UUID", "UUID_SHORT", "UUID_V4", "UUID_V7", "SYS_GUID", "SYSDATE", "RANDOM_BYTES"}
-    ),
-    "postgres": frozenset(
-        {
-            *(
-                "RAND",
-                "RANDOM",
-                "RANDOM_NORMAL",
-                "UUID",
-                "GEN_RANDOM_UUID",
-                "UUID_GENERATE_V4",
-                "UUIDV4",
-                "UUIDV7",
-            ),
-            *("CLOCK_TIMESTAMP", "TIMEOFDAY", "NEXTVAL"),
-        }
-    ),
-}
 # Functions that the server evaluates once per statement.
 _PER_STATEMENT = frozenset(
     {
@@ -79,9 +59,9 @@ def _find_conditions(sql: str, dialect: Dialect) -> Iterator[Condition]:
     for clause in clauses:
         for function in clause.find_all(exp.Func, exp.Anonymous):
             name = _name(function)
-            is_per_row = name in _PER_ROW[dialect]
+            is_per_row = name in dialect.per_row_functions
             # PostgreSQL evaluates an uncorrelated subquery once; MySQL may evaluate it per row.
-            is_nested = dialect == "postgres" and function.find_ancestor(exp.Subquery, exp.Where) is not None
+            is_nested = dialect is POSTGRESQL and function.find_ancestor(exp.Subquery, exp.Where) is not None
             is_evaluated_once = is_nested and isinstance(
                 function.find_ancestor(exp.Subquery, exp.Where), exp.Subquery
             )
@@ -90,7 +70,7 @@ def _find_conditions(sql: str, dialect: Dialect) -> Iterator[Condition]:
             if isinstance(clause, exp.Join) and function.find_ancestor(exp.Subquery) is not None:
                 continue  # A derived table is evaluated once.
             seen.add(id(function))
-            written = function.sql(dialect=dialect).partition("(")[0]
+            written = function.sql(dialect=dialect.sqlglot).partition("(")[0]
             yield _describe_condition(
                 function, written, dialect, evaluated_per="row" if is_per_row else "statement"
             )
@@ -107,18 +87,18 @@ def _describe_condition(function: Any, name: str, dialect: Dialect, *, evaluated
     comparison = function.find_ancestor(exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
     if comparison is None:
         within = function.find_ancestor(exp.Predicate) or function.parent
-        return Condition(evaluated_per, name, within.sql(dialect=dialect))
+        return Condition(evaluated_per, name, within.sql(dialect=dialect.sqlglot))
     left, right = comparison.this, comparison.expression
     random = right if right is function or function in right.find_all(type(function)) else left
     other = left if random is right else right
-    text = comparison.sql(dialect=dialect)
+    text = comparison.sql(dialect=dialect.sqlglot)
     if not isinstance(other, exp.Column):
         return Condition(evaluated_per, name, text)
     parameterized = comparison.copy()
     side = parameterized.expression if random is right else parameterized.this
     side.replace(exp.Var(this=f":{other.name}"))
     return Condition(
-        evaluated_per, name, text, parameterized.sql(dialect=dialect), other.name, _generator(random)
+        evaluated_per, name, text, parameterized.sql(dialect=dialect.sqlglot), other.name, _generator(random)
     )
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno.experiment.dialect import POSTGRESQL
 from dbdyno.experiment.sql_text import parse_statement, sqlglot
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection
@@ -153,7 +154,7 @@ def _table_rows(admin: AdminConnection, table: str) -> int:
 
 def _casts(table: str, condition: str) -> Iterator[str]:
     """Describes the columns that a filter converts before it compares them, so that no index applies."""
-    tree = parse_statement(f"SELECT 1 WHERE {condition}", "postgres") if condition else None
+    tree = parse_statement(f"SELECT 1 WHERE {condition}", POSTGRESQL) if condition else None
     if tree is None:
         return
     exp = sqlglot().exp
@@ -163,7 +164,7 @@ def _casts(table: str, condition: str) -> Iterator[str]:
         # A varchar column is always shown as `(column)::text`; an index still applies.
         is_text = cast.to.this == exp.DataType.Type.TEXT
         if isinstance(inner, exp.Column) and comparison is not None and not is_text:
-            to = cast.to.sql(dialect="postgres").lower()
+            to = cast.to.sql(dialect=POSTGRESQL.sqlglot).lower()
             yield compose(
                 "{column} is converted to {type}: {condition}",
                 column=f"{table}.{inner.name}",

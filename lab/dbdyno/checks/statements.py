@@ -21,11 +21,11 @@ from dbdyno.checks.non_deterministic import Condition, find_conditions
 from dbdyno.checks.plans import Plan, iterate_nodes, plan_root, read_plan
 from dbdyno.checks.register import Context, Moment, check
 from dbdyno.experiment import generators
+from dbdyno.experiment.dialect import DIALECTS, MYSQL, POSTGRESQL, Dialect
 from dbdyno.experiment.generators import StatementResult
 from dbdyno.experiment.model import ScriptWorkload, SqlStatement, SqlWorkload
-from dbdyno.experiment.sql_reading import dialect_of
-from dbdyno.experiment.sql_text import Dialect, first_word, parse_statement, sqlglot
-from dbdyno.experiment.sql_workload import DIALECTS
+from dbdyno.experiment.sql_reading import dialects_of
+from dbdyno.experiment.sql_text import first_word, parse_statement, sqlglot
 from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Statement, describe
 from dbdyno.servers.admin import answers
@@ -120,7 +120,7 @@ def statement_plans(moment: Moment, context: Context) -> Iterator[Finding]:
 
 
 def _check_texts(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
-    dialects = sorted({dialect_of(variant.server) for variant in context.experiment.variants})
+    dialects = dialects_of(variant.server for variant in context.experiment.variants)
     reported: set[tuple[str, str]] = set()
     for name, _, statement in workload.named_statements():
         for dialect in dialects:
@@ -490,7 +490,7 @@ class _StatementRunner:
         # Whether the server explains an execution as PostgreSQL does.
         self._can_analyze = True
         # Each reading of the counters increases them by this number.
-        self._overhead = -self._read_handler_count() + self._read_handler_count() if dialect == "mysql" else 0
+        self._overhead = -self._read_handler_count() + self._read_handler_count() if dialect is MYSQL else 0
 
     def execute(self, transaction: Iterable[tuple[str, SqlStatement, Statement]], sample_number: int) -> None:
         """Execute the reading statements of a transaction in order, with the parameter values of a sample."""
@@ -512,7 +512,7 @@ class _StatementRunner:
     ) -> None:
         began = time.monotonic()
         results = {parameter: g for parameter, g in self._results.items() if g.statement == name}
-        if self._dialect == "postgres":
+        if self._dialect is POSTGRESQL:
             rows, examined = self._analyze(sql)
             if results:
                 self._store_results(self._admin.query(sql), results, sample)
@@ -723,26 +723,16 @@ def _statements(
 
 def _fill_parameters(statement: Statement, values: Mapping[str, Value], dialect: Dialect) -> str | None:
     """The statement with values; None if a parameter has no value."""
+    as_sql = dialect.typed_literal if statement.prepared else dialect.literal
     parts, end = [], 0
     for parameter in statement.parameters:
         name = parameter.name or ""
         if name not in values:
             return None
-        parts += [statement.sql[end : parameter.at], _literal(values[name], dialect, statement.prepared)]
+        value = values[name]
+        parts += [statement.sql[end : parameter.at], "NULL" if value is None else as_sql(value)]
         end = parameter.at + 1 + len(name)
     return "".join([*parts, statement.sql[end:]])
-
-
-def _literal(value: Value, dialect: Dialect, prepared: bool) -> str:
-    """A value as SQL. For PostgreSQL it has the type with which a prepared statement sends it."""
-    if value is None:
-        return "NULL"
-    if isinstance(value, int):
-        return f"{value}::bigint" if dialect == "postgres" and prepared else str(value)
-    text = str(value).replace("'", "''")
-    if dialect == "postgres":
-        return f"'{text}'::varchar" if prepared else f"'{text}'"
-    return "'" + text.replace("\\", "\\\\") + "'"
 
 
 def _describe_refusal(problem: ServerProblem) -> str:

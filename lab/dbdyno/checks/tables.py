@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from dbdyno.experiment.dialect import MYSQL
 from dbdyno.run.description import Column, Index, Tables
 from dbdyno.servers.admin import answers
 from dbdyno.servers.server import Server, StatementRefused
@@ -144,7 +145,7 @@ def _type(column: Column) -> str:
 def _names_of_tables(query: Query, database: str) -> list[str]:
     """The tables and views in `database`."""
     rows = query(
-        f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = {_literal(database)}"
+        f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = {MYSQL.literal(database)}"
     )
     return [str(name) for (name,) in rows]
 
@@ -153,7 +154,7 @@ def _mysql_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str
     """The shapes of those of the named tables that exist in `database`."""
     expected = set(names)
     shapes: dict[str, Shape] = {}
-    schema = _literal(database)
+    schema = MYSQL.literal(database)
     for name, engine, comment in answers.rows(
         query,
         "SELECT TABLE_NAME, ENGINE, TABLE_COMMENT FROM information_schema.TABLES"
@@ -203,9 +204,9 @@ def _mysql_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str
 
 def _mysql_extent(query: Query, database: str, name: str, shape: Shape) -> Extent:
     """Count one table's rows and find its first and last id."""
-    table = f"{_quoted(database)}.{_quoted(name)}"
+    table = MYSQL.quote(database, name)
     on_k = next((index for index, columns in shape.indexes.items() if columns == ("k",)), None)
-    hint = f" FORCE INDEX ({_quoted(on_k)})" if on_k else ""
+    hint = f" FORCE INDEX ({MYSQL.quote(on_k)})" if on_k else ""
     count = answers.value(query, f"SELECT COUNT(*) FROM {table}{hint}", answers.integer)
     limits = answers.row(
         query, f"SELECT MIN(id), MAX(id) FROM {table}", answers.integer_or_none, answers.integer_or_none
@@ -223,14 +224,6 @@ def _mysql_extent(query: Query, database: str, name: str, shape: Shape) -> Exten
         id_max=limits[1],
         auto_increment=int(match[1]) if match else None,
     )
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _postgresql_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, Shape]:  # noqa: ARG001
@@ -325,7 +318,7 @@ def shapes(server: Server, names: Iterable[str]) -> dict[str, Shape]:
 def _stored_names(server: Server, names: Sequence[str]) -> dict[str, str]:
     """For the name of each table in the server's catalogue: its name in `names`."""
     address = server.address()
-    if address.protocol != "mysql" or server.variables().get("lower_case_table_names", "0") == "0":
+    if address.dialect is not MYSQL or server.variables().get("lower_case_table_names", "0") == "0":
         return {name: name for name in names}
     # The server takes Item for item.
     by_lower_case = {name.lower(): name for name in names}

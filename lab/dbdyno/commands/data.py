@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dbdyno.commands.choices import Action
 from dbdyno.commands.sharing import only_measurement
+from dbdyno.experiment.dialect import DIALECTS
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.marked_tables import Table, drop, marked_tables
 from dbdyno.servers.kinds.remote import RemoteServer, read_password
@@ -72,7 +73,8 @@ def _print_tables(tables: Sequence[Table]) -> None:
 
 def _droppable(tables: Sequence[Table], where: Target) -> list[Table]:
     """Those of the tables that dbdyno has certainly created in the database of the URL. Names the others."""
-    is_elsewhere = {table for table in tables if where.protocol == "mysql" and not table.is_here}
+    has_schemas = DIALECTS[where.protocol].has_schemas
+    is_elsewhere = {table for table in tables if not (has_schemas or table.is_here)}
     for table in tables:
         if table in is_elsewhere:
             print(f"kept {table.title}: name its database in --target to drop it", file=sys.stderr)

@@ -19,6 +19,8 @@ from dbdyno.commands.disclosure import disclosure
 from dbdyno.commands.option_document import OneLine, as_toml, make_document
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.reading import read
+from dbdyno.experiment.server import SCHEMES
+from dbdyno.experiment.sql_reading import dialect_of
 from dbdyno.problem import Problem
 from dbdyno.reading.document import load, parse
 from dbdyno.reading.translation import Translation, is_command, translate_document
@@ -117,10 +119,8 @@ def _translated(translation: Translation, command: str = "dbdyno init") -> str:
 
 def _alone(variant: Mapping[str, Any]) -> str:
     """The comment with a second variant, of the same protocol as the only one."""
-    url = str(variant["server"].get("url", ""))
-    is_postgresql = url.startswith("postgresql") or variant["server"].get("product") == "postgresql"
-    scheme, port = ("postgresql", 5432) if is_postgresql else ("mysql", 3306)
-    return _ALONE.format(scheme=scheme, port=port)
+    protocol = dialect_of(variant["server"]).protocol
+    return _ALONE.format(scheme=protocol, port=SCHEMES[protocol][1])
 
 
 def _wrapped(note: str) -> str:

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from dbdyno.experiment.dialect import MYSQL
 from dbdyno.experiment.errors import InputError
 from dbdyno.experiment.sql_file import Option, read
 
@@ -47,7 +48,7 @@ def description(name: str) -> str:
 @cache
 def options(name: str) -> Mapping[str, Option]:
     """The options of a workload."""
-    return read(definition(name), name, "mysql").options
+    return read(definition(name), name, MYSQL).options
 
 
 def definition(name: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dbdyno.experiment import slices, sql_reading
+from dbdyno.experiment.dialect import POSTGRESQL
 from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.family import allows_false_discoveries, has_verdict, is_factorial
 from dbdyno.experiment.model import (
@@ -131,10 +132,9 @@ def _statement_errors(experiment: Experiment) -> Iterator[InputError]:
             for variant in experiment.variants
             if all(own.title != workload.title for own in variant.workloads)
         ]
-        dialects = sorted(
-            {sql_reading.dialect_of(variant.server) for variant in users or experiment.variants[:1]}
-        )
         if isinstance(workload, SqlWorkload):
+            servers = (variant.server for variant in users or experiment.variants[:1])
+            dialects = sql_reading.dialects_of(servers)
             yield from sql_reading.find_errors(workload, dialects)
     for variant in experiment.variants:
         for own in variant.workloads:
@@ -145,7 +145,7 @@ def _statement_errors(experiment: Experiment) -> Iterator[InputError]:
 
 def _background_errors(experiment: Experiment) -> Iterator[InputError]:
     """Errors of background loads: their names, their statements, and tables that nothing would load."""
-    dialects = sorted({sql_reading.dialect_of(variant.server) for variant in experiment.variants})
+    dialects = sql_reading.dialects_of(variant.server for variant in experiment.variants)
     for workload in experiment.workloads:
         if isinstance(workload, ScriptWorkload):
             continue
@@ -184,7 +184,7 @@ def _variant_errors(experiment: Experiment, variant: Variant) -> Iterator[InputE
     place = f"variant[{variant.name}]"
     load, changes = experiment.load_for(variant), variant.load.changes()
     yield from _ineffective_keys(variant, load, place)
-    yield from _proxy_errors(place, variant, sql_reading.protocol_of(variant.server), load.transport)
+    yield from _proxy_errors(place, variant, load.transport)
     if variant.data.after and _has_several_data(experiment, variant):
         problem = "the workloads have different tables, and these statements would run on those of each"
         yield InputError(f"{place}.data.after", None, problem, "Write one experiment file per workload")
@@ -230,7 +230,7 @@ def _ineffective_keys(variant: Variant, load: Load, place: str) -> Iterator[Inpu
         yield InputError(
             f"{place}.load.think", variant.load.think, problem, "Set think_time, or leave it out"
         )
-    if variant.session.allow_clear_text and sql_reading.protocol_of(variant.server) == "mysql":
+    if variant.session.allow_clear_text and sql_reading.dialect_of(variant.server) is not POSTGRESQL:
         problem = "it is for servers of PostgreSQL's protocol"
         yield InputError(f"{place}.session.allow_clear_text", True, problem, "Leave it out")
     session, default = variant.session, ConnectionSettings.model_fields["zstd_level"].default
@@ -239,7 +239,7 @@ def _ineffective_keys(variant: Variant, load: Load, place: str) -> Iterator[Inpu
         yield InputError(f"{place}.session.zstd_level", session.zstd_level, problem, "Leave it out")
 
 
-def _proxy_errors(place: str, variant: Variant, protocol: str, transport: str) -> Iterator[InputError]:
+def _proxy_errors(place: str, variant: Variant, transport: str) -> Iterator[InputError]:
     """Errors of a variant's proxy that its server or the variant's connections cause."""
     proxy = variant.proxy
     if proxy is None:
@@ -261,7 +261,7 @@ def _proxy_errors(place: str, variant: Variant, protocol: str, transport: str) -
         )
     if proxy.program == _FORWARDS_ALL:
         return
-    if protocol != "postgresql":
+    if sql_reading.dialect_of(variant.server) is not POSTGRESQL:
         fix = f'Write program = "{_FORWARDS_ALL}", or product = "postgresql"'
         yield InputError(f"{key}.program", proxy.program, f"{title} is a proxy for PostgreSQL", fix)
     if variant.session.tls != "disabled":

@@ -24,6 +24,7 @@ from pydantic import BaseModel
 
 from dbdyno.experiment import bundled, sql_reading
 from dbdyno.experiment.base import file_keys, parse_duration_s, parse_percent
+from dbdyno.experiment.dialect import Dialect
 from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.load import Load
 from dbdyno.experiment.model import TITLE_KEYS, Client, Design, Fleet, Loading
@@ -31,7 +32,6 @@ from dbdyno.experiment.promise import Percentiles
 from dbdyno.experiment.script_workload import resolve_script
 from dbdyno.experiment.server import ConnectionSettings, ServerSpec
 from dbdyno.experiment.shapes import TABLES, Shapes
-from dbdyno.experiment.sql_text import Dialect
 from dbdyno.experiment.variant import VariantLoad, move_connection_settings
 from dbdyno.experiment.workload import is_script, workload_title
 
@@ -107,7 +107,7 @@ def dialects(document: Mapping[str, Any]) -> list[Dialect]:
     """The SQL dialects of the variants' servers, without duplicates; PostgreSQL's is last. That of the
     default server if the document lacks variants.
     """
-    return sorted({_dialect(variant) for variant in document.get("variant", [{}])})
+    return sql_reading.dialects_of(one.get("server", {}) for one in document.get("variant", [{}]))
 
 
 def _dialect(variant: Mapping[str, Any]) -> Dialect:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from dbdyno.experiment.base import CpuList, Duration, Model, VariableValue
 
-Product = Literal["mariadb", "mysql", "postgresql"]
+# The products that dbdyno can run, and their protocols. `servers/products` has a module for each.
+PRODUCTS: Mapping[str, str] = {
+    "mariadb": "mysql",
+    "mysql": "mysql",
+    "postgresql": "postgresql",
+}
+if TYPE_CHECKING:
+    Product = str
+else:
+    Product = Literal[tuple(PRODUCTS)]
 State = Literal["preserve", "restart", "reset", "restore"]
 Kind = Literal["local", "docker", "remote", "command"]
 

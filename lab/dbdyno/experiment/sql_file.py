@@ -33,10 +33,10 @@ from functools import partial
 from typing import Any
 
 from dbdyno.experiment.calls import parse_number, replace_names
+from dbdyno.experiment.dialect import DIALECTS, Dialect
 from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.generators import column, parameter
 from dbdyno.experiment.sql_text import (
-    Dialect,
     StatementText,
     UnreadableSql,
     annotation_lines,
@@ -48,8 +48,6 @@ FILE_BYTES_MAX = 16_000_000
 
 # Lists of statements in a workload; the annotation of this name begins one.
 SECTIONS = ("setup", "after", "prewarm", "cleanup", "session")
-# What `@only` names -> the dialect of its servers.
-_PRODUCTS: Mapping[str, Dialect] = {"mysql": "mysql", "postgresql": "postgres"}
 _OPTION = re.compile(r"(?P<name>[a-z][a-z0-9_]*)\s*=\s*(?P<default>[0-9][0-9_.]*)(?:\s+(?P<description>.+))?")
 _IN_BRACES = re.compile(r"\{([a-z][a-z0-9_ +*-]*)\}")
 # Settings whose values are numbers; one of a loop may be the name of a parameter.
@@ -374,9 +372,9 @@ class _Reader:
         self._name, self._is_included, self._current_list, self._table = name, False, None, None
 
     def _only_annotation(self, line: int, text: str) -> None:
-        if text not in _PRODUCTS:
-            self._add_error(line, f"there is no dialect {text}", did_you_mean(text, _PRODUCTS))
-        self._is_wanted = _PRODUCTS.get(text) == self._dialect
+        if text not in DIALECTS:
+            self._add_error(line, f"there is no dialect {text}", did_you_mean(text, DIALECTS))
+        self._is_wanted = DIALECTS.get(text) is self._dialect
 
     def _parse_words(self, line: int, text: str, known: tuple[str, ...]) -> tuple[list[str], dict[str, Any]]:
         """The words without `=`, and those with `=` as names and values; numbers become numbers."""

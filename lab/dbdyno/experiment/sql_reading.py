@@ -18,36 +18,39 @@ from pydantic import ValidationError
 from dbdyno.experiment import bundled
 from dbdyno.experiment.base import file_keys, parse_duration_s
 from dbdyno.experiment.calls import parse
+from dbdyno.experiment.dialect import DIALECTS, MYSQL, Dialect
 from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.file_reading import read_file
 from dbdyno.experiment.generators import Generator, ParameterList, StatementResult
+from dbdyno.experiment.server import PRODUCTS
 from dbdyno.experiment.sql_file import FILE_BYTES_MAX, read
 from dbdyno.experiment.sql_text import (
-    Dialect,
     UnreadableSql,
     count_placeholders,
     parameter_names,
     split_statements,
 )
-from dbdyno.experiment.sql_workload import DIALECTS, SqlStatement, SqlWorkload, member_names
+from dbdyno.experiment.sql_workload import SqlStatement, SqlWorkload, member_names
 from dbdyno.experiment.workload import workload_title
 
 # The fix for a `?` without a parameter.
 _EXAMPLE = 'Write :name, and name = "uniform(1, 1_000_000)" under its parameters'
 
 
-def protocol_of(server: Any) -> str:
-    """The protocol of a variant's server; `server` is a table of the file, or a model."""
-    keys = ("product", "url")
-    settings = server if isinstance(server, dict) else {key: getattr(server, key, None) for key in keys}
-    url = str(settings.get("url") or "")
-    is_postgresql = settings.get("product") == "postgresql" or url.startswith("postgres")
-    return "postgresql" if is_postgresql else "mysql"
-
-
 def dialect_of(server: Any) -> Dialect:
-    """The SQL dialect of a variant's server."""
-    return DIALECTS[protocol_of(server)]
+    """The SQL dialect of a variant's server, which is a table of the file, or a model."""
+    product, url = (
+        str((server.get(key) if isinstance(server, dict) else getattr(server, key, None)) or "")
+        for key in ("product", "url")
+    )
+    protocol = "postgresql" if url.startswith("postgres") else PRODUCTS.get(product, "mysql")
+    return DIALECTS[protocol]
+
+
+def dialects_of(servers: Iterable[Any]) -> list[Dialect]:
+    """The SQL dialects of servers, without duplicates; PostgreSQL's is last."""
+    used = set(map(dialect_of, servers))
+    return [dialect for dialect in DIALECTS.values() if dialect in used]
 
 
 def resolve(
@@ -348,7 +351,7 @@ class _Statements:
             yield from wrong
             return
         prepared = (statement.mode or self._workload.statements) == "prepared"
-        if prepared and self._dialect == "mysql" and count_placeholders(statement.sql, self._dialect):
+        if prepared and self._dialect is MYSQL and count_placeholders(statement.sql, self._dialect):
             yield InputError(place, statement.sql, "it has a ? for a parameter", _EXAMPLE)
         for name_used in dict.fromkeys([*parameter_names(statement.sql, self._dialect), *statement.draw]):
             yield from self._parameter_errors(place, name_used, before)

@@ -13,19 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.experiment.dialect import MYSQL, POSTGRESQL, Dialect
 
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
 
-# SQL dialects, by sqlglot's names.
-Dialect = Literal["mysql", "postgres"]
 TABLE = "TABLE"
-# The kinds of objects that dbdyno drops. A routine's name may belong to several of PostgreSQL.
-_DROPPED = {
-    "mysql": ("VIEW", "FUNCTION", "PROCEDURE", TABLE, "SEQUENCE"),
-    "postgres": ("VIEW", "MATERIALIZED VIEW", TABLE, "SEQUENCE"),
-}
 _KINDS = (TABLE, "VIEW", "SEQUENCE", "FUNCTION", "PROCEDURE")
 _TEMPORARY = ("TEMP", "TEMPORARY")
 # A word after CREATE that begins another kind of object or the body of this one.
@@ -61,7 +56,7 @@ class StatementText:
 def tokenize(sql: str, dialect: Dialect) -> list[Token]:
     """The tokens of a text. Raises UnreadableSql."""
     try:
-        return list(sqlglot().tokenize(sql, read=dialect))
+        return list(sqlglot().tokenize(sql, read=dialect.sqlglot))
     except sqlglot().errors.SqlglotError as error:
         raise UnreadableSql(_unterminated_line(sql, dialect)) from error
 
@@ -71,7 +66,7 @@ def _unterminated_line(sql: str, dialect: Dialect) -> int:
     lines = sql.splitlines(keepends=True)
     for count in range(len(lines) - 1, 0, -1):
         try:
-            sqlglot().tokenize("".join(lines[:count]), read=dialect)
+            sqlglot().tokenize("".join(lines[:count]), read=dialect.sqlglot)
         except sqlglot().errors.SqlglotError:
             continue
         return count + 1
@@ -157,7 +152,7 @@ def parse_statement(sql: str, dialect: Dialect) -> Any:
     and deeper nesting.
     """
     try:
-        tree = sqlglot().parse_one(sql, read=dialect)
+        tree = sqlglot().parse_one(sql, read=dialect.sqlglot)
     except (sqlglot().errors.SqlglotError, RecursionError):
         # The parser calls itself for each level of nesting.
         return None
@@ -231,7 +226,7 @@ def drop_statements(objects: Sequence[Created], dialect: Dialect) -> list[str]:
     """
     return [
         f"DROP {kind} IF EXISTS {one.written}"
-        for kind in _DROPPED[dialect]
+        for kind in dialect.dropped_kinds
         for one in reversed(objects)
         if one.kind == kind and (kind == TABLE or one.must_be_new)
     ]
@@ -240,7 +235,7 @@ def drop_statements(objects: Sequence[Created], dialect: Dialect) -> list[str]:
 def changes_place(sql: str, dialect: Dialect) -> bool:
     """Whether later statements of the connection have another current database or schema."""
     words = [token.text.upper() for token in tokenize(sql, dialect)]
-    if dialect == "mysql":
+    if dialect is MYSQL:
         return words[:1] == ["USE"]
     return words[:1] == ["SET"] and bool({"SEARCH_PATH", "SCHEMA"} & set(words[1:3]))
 
@@ -248,7 +243,7 @@ def changes_place(sql: str, dialect: Dialect) -> bool:
 def _created(sql: str, tokens: Sequence[Token], dialect: Dialect) -> Created | None:
     words = [token.text.upper() for token in tokens]
     if words[:1] != ["CREATE"]:
-        return _selected_into(sql, tokens, words) if dialect == "postgres" else None
+        return _selected_into(sql, tokens, words) if dialect is POSTGRESQL else None
     ends = (*_KINDS, *_OTHERS, *_TEMPORARY)
     position = next((place for place, word in enumerate(words) if word in ends), 0)
     if words[position] not in _KINDS:
@@ -273,7 +268,7 @@ def _selected_into(sql: str, tokens: Sequence[Token], words: Sequence[str]) -> C
                 if words[rest] in _TEMPORARY:
                     return None
                 rest += 1
-            return _named(sql, tokens[rest:], TABLE, "postgres", must_be_new=True)
+            return _named(sql, tokens[rest:], TABLE, POSTGRESQL, must_be_new=True)
     return None
 
 
@@ -288,7 +283,6 @@ def _named(
     while position + 1 < len(tokens) and is_kind(tokens[position], "DOT"):
         names.append(tokens[position + 1])
         position += 2
-    folds = dialect == "postgres"
-    texts = [one.text.lower() if folds and not is_kind(one, "IDENTIFIER") else one.text for one in names]
+    texts = [one.text if is_kind(one, "IDENTIFIER") else dialect.fold(one.text) for one in names]
     written = sql[names[0].start : names[-1].end + 1]
     return Created(kind, texts[-1], texts[-2] if len(texts) > 1 else "", written, must_be_new)

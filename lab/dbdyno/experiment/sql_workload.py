@@ -9,12 +9,12 @@ from pydantic import AfterValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from dbdyno.experiment.base import LIMITS, Duration, Model
+from dbdyno.experiment.dialect import DIALECTS, MYSQL, Dialect
 from dbdyno.experiment.generators import Generator, ParameterList, column, parameter
 from dbdyno.experiment.load import Connections, Point, Rate
 from dbdyno.experiment.sql_text import (
     TABLE,
     Created,
-    Dialect,
     created_objects,
     drop_statements,
     replace_parameters,
@@ -22,9 +22,6 @@ from dbdyno.experiment.sql_text import (
 )
 from dbdyno.experiment.workload import TITLE, BaseWorkload
 from dbdyno.text import compose, compose_count
-
-# The SQL dialect of each protocol.
-DIALECTS: Mapping[str, Dialect] = {"mysql": "mysql", "postgresql": "postgres"}
 
 
 def _refuse_blank(sql: str) -> str:
@@ -261,10 +258,9 @@ class SqlWorkload(BaseWorkload):
             yield from self.prewarm
             return
         for title, table in self.tables.items():
-            quoted = [
-                f'"{name.lower()}"' if protocol == "postgresql" else f"`{name}`" for name in table.columns
-            ]
-            sums = ", ".join(f"SUM(LENGTH(CAST({name} AS CHAR)))" for name in quoted)
+            dialect = DIALECTS[protocol]
+            names = (dialect.quote(dialect.fold(name)) for name in table.columns)
+            sums = ", ".join(f"SUM(LENGTH(CAST({name} AS CHAR)))" for name in names)
             yield f"SELECT {sums} FROM {self.created_tables(protocol)[title]}"
 
     @property
@@ -280,7 +276,7 @@ class SqlWorkload(BaseWorkload):
     @property
     def table_count(self) -> int:
         """Number of tables that the statements name, at least one."""
-        return max(1, len(table_names((one.sql for _, _, one in self.named_statements()), "mysql")))
+        return max(1, len(table_names((one.sql for _, _, one in self.named_statements()), MYSQL)))
 
     def data(self) -> dict[str, Any]:
         """The settings that define the tables."""

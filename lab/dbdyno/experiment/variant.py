@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dbdyno.experiment.base import DURATION_S_MAX, CpuList, Duration, Model, VariableValue
-from dbdyno.experiment.quantities import Setting, as_text, number, variable_name
+from dbdyno.experiment.dialect import DIALECTS, IsolationLevel
+from dbdyno.experiment.quantities import variable_name
 from dbdyno.experiment.server import ConnectionSettings
 from dbdyno.experiment.sql_workload import Sql
 
@@ -24,15 +25,6 @@ PROXY_TITLES: Mapping[str, str] = {
     "pgpool": "Pgpool-II",
 }
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
-# PostgreSQL's variables whose value is a list of names; SET takes a text as one name.
-_NAME_LISTS = ("search_path", "temp_tablespaces", "session_preload_libraries", "local_preload_libraries")
-IsolationLevel = Literal["read uncommitted", "read committed", "repeatable read", "serializable"]
-
-
-def isolation_statement(protocol: str, level: IsolationLevel) -> str:
-    """The statement that sets the isolation level of a session."""
-    of_session = {"mysql": "SET SESSION", "postgresql": "SET SESSION CHARACTERISTICS AS"}
-    return f"{of_session[protocol]} TRANSACTION ISOLATION LEVEL {level.upper()}"
 
 
 class SessionSettings(ConnectionSettings):
@@ -53,39 +45,14 @@ class SessionSettings(ConnectionSettings):
 
     def settings(self, protocol: str) -> list[str]:
         """The statements that set the isolation level and the variables."""
-        isolation = [isolation_statement(protocol, self.isolation)] if self.isolation else []
-        scope = "" if protocol == "postgresql" else "SESSION "
-        return [
-            *isolation,
-            *(
-                f"SET {scope}{name} = {_value(name, value, protocol)}"
-                for name, value in ((variable_name(key), value) for key, value in self.variables.items())
-            ),
-        ]
+        dialect = DIALECTS[protocol]
+        isolation = [dialect.set_isolation(self.isolation)] if self.isolation else []
+        variables = (dialect.set_variable(variable_name(name), one) for name, one in self.variables.items())
+        return [*isolation, *variables]
 
     def statements(self, protocol: str) -> list[str]:
         """All statements of a new connection, in order."""
         return [*self.settings(protocol), *self.sql]
-
-
-def _value(name: str, value: Setting, protocol: str) -> str:
-    """The right side of SET."""
-    if protocol == "postgresql" and name in _NAME_LISTS:
-        names = (one.strip().strip('"') for one in as_text(value).split(","))
-        return ", ".join(_literal(one, protocol) for one in names)
-    return _literal(value, protocol)
-
-
-def _literal(value: Setting, protocol: str) -> str:
-    """A value in SET. MySQL accepts no suffix there, as in "4M", and no number in quotes."""
-    text = as_text(value)
-    amount = number(text)
-    if protocol == "mysql" and isinstance(value, bool):
-        return text
-    if protocol == "mysql" and amount is not None:
-        return f"{amount.normalize():f}"
-    escaped = text.replace("'", "''")
-    return "'" + (escaped.replace("\\", "\\\\") if protocol == "mysql" else escaped) + "'"
 
 
 class VariantLoad(Model):

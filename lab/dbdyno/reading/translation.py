@@ -15,6 +15,7 @@ from typing import Any, get_args
 from urllib.parse import quote
 
 from dbdyno.checks.non_deterministic import find_conditions
+from dbdyno.experiment.dialect import MYSQL
 from dbdyno.experiment.oltp import OltpWorkload
 from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.problem import Problem
@@ -386,7 +387,7 @@ def _of_slap(reading: Reading, calls: Sequence[Call]) -> Translation:
     parameters: dict[str, str] = {}
     for number, query in enumerate(queries, start=1):
         text = query
-        for condition in find_conditions(query, "mysql"):
+        for condition in find_conditions(query, MYSQL):
             if condition.generator:
                 where = _WHERE.search(text)
                 text = f"{text[: where.start() if where else len(text)]}WHERE {condition.parameterized}"

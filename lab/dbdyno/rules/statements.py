@@ -12,7 +12,7 @@ from statistics import median
 
 from dbdyno.experiment.differences import is_identical, list_differences
 from dbdyno.experiment.model import Experiment, OltpWorkload
-from dbdyno.experiment.sql_reading import protocol_of
+from dbdyno.experiment.sql_reading import dialect_of
 from dbdyno.explain import Cost
 from dbdyno.finding import Finding
 from dbdyno.rules.register import rule
@@ -79,7 +79,7 @@ def differing_plans(findings_of_run: Sequence[Finding], experiment: Experiment) 
         if one.code == "P08" and "plans" in one.evidence
     }
     baseline = experiment.variants[0].name
-    products = {one.name: (one.server.product, protocol_of(one.server)) for one in experiment.variants}
+    products = {one.name: (one.server.product, dialect_of(one.server)) for one in experiment.variants}
     for (subject, workload), own_plans in by_variant.items():
         others = by_variant.get((baseline, workload), {})
         # Different products have different names for the same plan, so only variants of one product are

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dbdyno.checks.tables import shapes
+from dbdyno.experiment.dialect import MYSQL
 from dbdyno.experiment.model import (
     Experiment,
     OltpWorkload,
@@ -25,12 +26,11 @@ from dbdyno.experiment.model import (
     Workload,
 )
 from dbdyno.experiment.sql_text import changes_place, tables_without_key
-from dbdyno.experiment.sql_workload import DIALECTS
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.failures import unreachable_reason
-from dbdyno.run.marked_tables import drop_instruction, has_comments, mark, schema_expression
+from dbdyno.run.marked_tables import drop_instruction, has_comments, mark
 from dbdyno.run.plan import plan
 from dbdyno.run.progress import Listener
 from dbdyno.servers.admin import answers
@@ -119,12 +119,12 @@ def _statements_before_setup(workload: Workload, server: Server) -> list[str]:
 
     Raises Problem if it would refuse a table without a primary key.
     """
-    protocol = server.address().protocol
-    if server.private or not isinstance(workload, SqlWorkload) or DIALECTS[protocol] != "mysql":
+    dialect = server.address().dialect
+    if server.private or not isinstance(workload, SqlWorkload) or dialect is not MYSQL:
         return []
     variables = server.variables()
     names = [name for name in (REQUIRE_KEY, FORCE_KEY) if variables.get(name) == "ON"]
-    tables = tables_without_key(workload.setup, DIALECTS[protocol]) if names else []
+    tables = tables_without_key(workload.setup, dialect) if names else []
     if not tables or variables.get(_GENERATE_KEY) == "ON":
         return []
     (name, *_), listed = names, ", ".join(tables)
@@ -231,13 +231,12 @@ def _require_own_database(workload: SqlWorkload, server: Server) -> None:
     """
     address = server.address()
     own = address.database
-    if address.protocol == "postgresql":
-        own = answers.value(server.query, "SELECT current_schema()", answers.text_or_empty)
-    dialect = DIALECTS[address.protocol]
+    if address.dialect.has_schemas:
+        own = answers.value(server.query, f"SELECT {address.schema}", answers.text_or_empty)
     outside = [
         one.written for one in workload.created_objects(address.protocol) if one.place not in ("", own)
     ]
-    outside += [shorten_statement(sql) for sql in workload.setup if changes_place(sql, dialect)]
+    outside += [shorten_statement(sql) for sql in workload.setup if changes_place(sql, address.dialect)]
     if outside:
         raise Problem(
             f"the setup of {workload.title} uses another database or schema than {own}: "
@@ -265,7 +264,8 @@ def _require_empty(workload: ScriptWorkload, server: Server) -> None:
 
 def list_tables(server: Server) -> list[str]:
     """The tables in the load's database."""
-    sql = f"SELECT table_name FROM information_schema.tables WHERE table_schema = {schema_expression(server)}"
+    schema = server.address().schema
+    sql = f"SELECT table_name FROM information_schema.tables WHERE table_schema = {schema}"
     return [table for (table,) in answers.rows(server.query, sql, answers.text)]
 
 

@@ -131,7 +131,8 @@ def drop(server: Server, tables: Iterable[Table]) -> Iterator[tuple[str, str]]:
             try:
                 if any(one.is_dbdynos for one in _tables(server, _is_table(server, table))):
                     # Without CASCADE: views and foreign keys of the user keep it.
-                    server.query(f"DROP TABLE {_quote(server, table)}")
+                    name = server.address().dialect.quote(table.schema, table.name)
+                    server.query(f"DROP TABLE {name}")
             except ServerProblem as problem:
                 failures[table.title] = problem.text
                 failed.append(table)
@@ -146,7 +147,7 @@ def drop(server: Server, tables: Iterable[Table]) -> Iterator[tuple[str, str]]:
 
 def mark(server: Server, names: Iterable[str]) -> None:
     """Mark tables that a setup has just created, unless they have their mark."""
-    created, protocol = set(names), server.address().protocol
+    created, dialect = set(names), server.address().dialect
     tables: list[Table] = []
     # A server of another product may have no comments. Its tables are those that the user must drop.
     with suppress(StatementRefused):
@@ -155,13 +156,11 @@ def mark(server: Server, names: Iterable[str]) -> None:
         if table.name not in created or table.is_dbdynos:
             continue
         own = table_hash(table.database, table.name)
-        comment = _literal(server, f"{table.own_comment} {_SETUP} table={own}".strip())
+        comment = dialect.literal(f"{table.own_comment} {_SETUP} table={own}".strip())
         # Without its mark the table is one that the user must drop.
         with suppress(ServerProblem):
-            if protocol == "postgresql":
-                server.query(f"COMMENT ON TABLE {_quote(server, table)} IS {comment}")
-            else:
-                server.query(f"ALTER TABLE {_quote(server, table)} COMMENT = {comment}")
+            name = dialect.quote(table.schema, table.name)
+            server.query(dialect.set_comment.format(table=name, comment=comment))
 
 
 def has_comments(server: Server) -> bool:
@@ -193,45 +192,21 @@ def drop_command(server: Server) -> str:
 def _tables(server: Server, where: str) -> list[Table]:
     """The tables for which a condition holds."""
     address = server.address()
-    sql = _TABLES_SQL[address.protocol].format(here=schema_expression(server), where=where)
-    is_mysql = address.protocol == "mysql"
+    sql = _TABLES_SQL[address.protocol].format(here=address.schema, where=where)
+    has_schemas = address.dialect.has_schemas
     return [
-        Table(name, comment, size, schema, bool(is_here), schema if is_mysql else address.database)
+        Table(name, comment, size, schema, bool(is_here), address.database if has_schemas else schema)
         for schema, is_here, name, comment, size in answers.rows(server.query, sql, *_COLUMNS)
     ]
 
 
-def schema_expression(server: Server) -> str:
-    """The schema of the server's URL as an expression of SQL. Administrative connections to MySQL have no
-    current database.
-    """
-    address = server.address()
-    return "current_schema()" if address.protocol == "postgresql" else _literal(server, address.database)
-
-
 def _is_here(server: Server) -> str:
     """The condition for the tables in the schema of the server's URL."""
-    return f"{_SCHEMA_COLUMN[server.address().protocol]} = {schema_expression(server)}"
+    return f"{_SCHEMA_COLUMN[server.address().protocol]} = {server.address().schema}"
 
 
 def _is_table(server: Server, table: Table) -> str:
     """The condition for one table."""
-    protocol = server.address().protocol
-    name, schema = _literal(server, table.name), _literal(server, table.schema)
+    protocol, literal = server.address().protocol, server.address().dialect.literal
+    name, schema = literal(table.name), literal(table.schema)
     return f"{_NAME_COLUMN[protocol]} = {name} AND {_SCHEMA_COLUMN[protocol]} = {schema}"
-
-
-def _literal(server: Server, value: str) -> str:
-    """A text in SQL."""
-    quoted = value.replace("'", "''")
-    return (
-        f"'{quoted}'"
-        if server.address().protocol == "postgresql"
-        else "'" + quoted.replace("\\", "\\\\") + "'"
-    )
-
-
-def _quote(server: Server, table: Table) -> str:
-    """The name of a table in SQL."""
-    quote = '"' if server.address().protocol == "postgresql" else "`"
-    return ".".join(quote + name.replace(quote, 2 * quote) + quote for name in (table.schema, table.name))

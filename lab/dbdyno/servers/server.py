@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from dbdyno.experiment.dialect import DIALECTS, Dialect
 from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.experiment.server import Location, location
 from dbdyno.finding import FreeForm
@@ -67,6 +68,16 @@ class Address:
     protocol: str = "mysql"
 
     PASSWORD_VARIABLE = PASSWORD_VARIABLE
+
+    @property
+    def dialect(self) -> Dialect:
+        """The SQL of its protocol."""
+        return DIALECTS[self.protocol]
+
+    @property
+    def schema(self) -> str:
+        """The schema of its tables as an expression of SQL."""
+        return "current_schema()" if self.dialect.has_schemas else self.dialect.literal(self.database)
 
     @property
     def location(self) -> Location:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from dbdyno.checks.non_deterministic import find_conditions
+from dbdyno.experiment.dialect import MYSQL
 from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.experiment.sql_text import parse_statement, sqlglot
 from dbdyno.reading.call import Call, whole_number
@@ -236,7 +237,7 @@ def _statement(texts: Sequence[str], first: int) -> tuple[str, int]:
 
 def _insert(statement: str, index: int, tables: dict[str, _Table]) -> None:
     """Adds the rows of an INSERT; a table whose rows are not known is forgotten."""
-    tree = parse_statement(statement, "mysql") if statement else None
+    tree = parse_statement(statement, MYSQL) if statement else None
     exp = sqlglot().exp
     if tree is None or not isinstance(tree, exp.Insert):
         return
@@ -311,7 +312,7 @@ def random_keys(calls: Sequence[Call]) -> Iterator[Mistake]:
             continue
         seen.add(statement)
         parsed += len(statement)
-        for condition in find_conditions(statement, "mysql"):
+        for condition in find_conditions(statement, MYSQL):
             if condition.evaluated_per == "row":
                 yield Mistake(
                     "stop",

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dbdyno.experiment.base import parse_cpus
+from dbdyno.experiment.dialect import DIALECTS, POSTGRESQL
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.admin.mysql import CR_AUTH_PLUGIN_CANNOT_LOAD, CR_SSL_CONNECTION_ERROR, MySQLAdmin
@@ -113,18 +114,6 @@ _READ_ONLY = 1238
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _SIZE = re.compile(r"([0-9]+)([KMGTPE])", re.IGNORECASE)
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
-# PostgreSQL's settings that are lists of names, of which each is quoted (GUC_LIST_QUOTE; pg_dump has the same
-# list in variable_is_guc_list_quote).
-_NAME_LISTS = frozenset(
-    {
-        "local_preload_libraries",
-        "search_path",
-        "session_preload_libraries",
-        "shared_preload_libraries",
-        "temp_tablespaces",
-        "unix_socket_directories",
-    }
-)
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 _LIST_ITEM = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^",]*))\s*(?:,|$)')
 
@@ -317,7 +306,7 @@ class PostgreSQLVariables(RemoteVariables):
     def predict(self, admin: AdminConnection, name: str, setting: Setting) -> str:  # noqa: ARG002
         """The entry is the text, except for the quotes of a list of names."""
         text = setting.text or ""
-        if name.lower() not in _NAME_LISTS:
+        if name.lower() not in POSTGRESQL.name_lists:
             return text
         names = (
             one if _PLAIN.fullmatch(one) else f'"{one.replace(chr(34), 2 * chr(34))}"'
@@ -348,7 +337,7 @@ class PostgreSQLVariables(RemoteVariables):
         if setting.text is None:
             return f"ALTER SYSTEM RESET {name}"
         items = [setting.text]
-        if name.lower() in _NAME_LISTS and setting.text:
+        if name.lower() in POSTGRESQL.name_lists and setting.text:
             items = split_names(setting.text)
         return f"ALTER SYSTEM SET {name} = {', '.join(map(_quote, items))}"
 
@@ -396,8 +385,6 @@ class RemoteProtocol(ABC):
 
     # Whether a variable that dbdyno sets keeps its value when the server restarts.
     survives_restart: ClassVar[bool]
-    # The character that quotes the name of a database or user.
-    quote_character: ClassVar[str]
     variables: ClassVar[RemoteVariables]
 
     @abstractmethod
@@ -422,12 +409,13 @@ class RemoteProtocol(ABC):
         """The reason for a failed connection as a message for the user. `with_password` names the source of
         the password, as in "with the password from …".
         """
+        quote = DIALECTS[target.protocol].quote
         facts = {
             "where": target.unix_socket or f"{bracket_ipv6(target.host)}:{target.port}",
             "user": repr(target.user),
             "database": repr(target.database),
-            "user_sql": self._quote_name(target.user),
-            "database_sql": self._quote_name(target.database),
+            "user_sql": quote(target.user),
+            "database_sql": quote(target.database),
             "with_password": with_password,
             "text": text,
         }
@@ -438,13 +426,6 @@ class RemoteProtocol(ABC):
     def _failure_kind(self, code: int | str, text: str) -> str:
         """The key of `_FAILURES` for a driver's error."""
 
-    def _quote_name(self, name: str) -> str:
-        return (
-            self.quote_character
-            + name.replace(self.quote_character, 2 * self.quote_character)
-            + self.quote_character
-        )
-
     @abstractmethod
     def finish_background_work(self, admin: AdminConnection, tables: Sequence[str]) -> None:
         """Finish background work on freshly loaded tables. `tables` are their names as in SQL."""
@@ -454,7 +435,6 @@ class RemoteMySQL(RemoteProtocol):
     """Servers of the MySQL protocol."""
 
     survives_restart = False
-    quote_character = "`"
     variables = MySQLVariables()
 
     def admin(self, target: Target, password: str) -> AdminConnection:
@@ -514,7 +494,6 @@ class RemotePostgreSQL(RemoteProtocol):
     """Servers of PostgreSQL's protocol."""
 
     survives_restart = True
-    quote_character = '"'
     variables = PostgreSQLVariables()
 
     def admin(self, target: Target, password: str) -> AdminConnection:
