@@ -19,6 +19,7 @@ from typing import Any
 from dbdyno.experiment import overrides
 from dbdyno.experiment.errors import InputError, InvalidExperiment
 from dbdyno.experiment.reading import from_document
+from dbdyno.experiment.server import PRODUCTS
 from dbdyno.experiment.workload import NAME
 from dbdyno.problem import Problem
 from dbdyno.store import files
@@ -268,7 +269,7 @@ def _server(option: str, text: str, errors: list[InputError]) -> dict[str, Any]:
             errors.append(InputError(option, text, f"{parsed[0]} is there twice"))
         else:
             variables[parsed[0]] = parsed[1]
-    if product not in ("mariadb", "mysql", "postgresql"):
+    if product not in PRODUCTS:
         errors.append(InputError(option, text, f"{product!r} is no product", _SYNTAX))
         return {}
     return {**server, **({"variables": variables} if variables else {})}

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dbdyno.experiment import server
 from dbdyno.experiment.file_reading import ServerConfig, read_server_config
 from dbdyno.experiment.model import Variant
 from dbdyno.experiment.quantities import is_loose, variable_name
-from dbdyno.servers.products.mariadb import MariaDB
-from dbdyno.servers.products.mysql import MySQL
-from dbdyno.servers.products.postgresql import PostgreSQL
 from dbdyno.servers.products.product import Product, Value
 from dbdyno.servers.server import ServerProblem, combine_problems
 
-# The products that dbdyno can run, by name.
-PRODUCTS: Mapping[str, Product] = {product.name: product for product in (MariaDB(), MySQL(), PostgreSQL())}
 
+def _product(name: str) -> Product:
+    """The product of that name, from the module of that name."""
+    module = importlib.import_module(f"dbdyno.servers.products.{name}")
+    classes = (one for one in vars(module).values() if isinstance(one, type) and issubclass(one, Product))
+    product: Product = next(one for one in classes if getattr(one, "name", "") == name)()
+    return product
+
+
+# The products that dbdyno can run, by name.
+PRODUCTS: Mapping[str, Product] = {name: _product(name) for name in server.PRODUCTS}
 
 _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.]*$")
 
