@@ -15,7 +15,6 @@ from tests.end_to_end.hostile_server import OK, Misdeed, Peer, definition, heade
 
 from dbdyno.checks import tables
 from dbdyno.checks.connections import _account, _has_privilege
-from dbdyno.checks.plans import read_plan
 from dbdyno.problem import Problem
 from dbdyno.run.loading import list_tables
 from dbdyno.run.marked_tables import marked_tables
@@ -24,6 +23,7 @@ from dbdyno.servers.admin import mysql, postgresql
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.kinds.remote import Password, RemoteServer
 from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
+from dbdyno.servers.products.declaration import PRODUCTS
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.url import parse_url
 
@@ -181,7 +181,7 @@ def questions(server: RemoteServer) -> dict[str, Callable[[], object]]:
         "waits": lambda: _waits(server),
         "shapes": lambda: reader.read_shapes(server.query, "dbdyno", ["sbtest1"]),
         "extent": lambda: reader.read_extent(server.query, "dbdyno", "sbtest1", shape),
-        "plan": lambda: read_plan(admin, "SELECT 1", "postgresql" if is_postgresql else "mysql"),
+        "plan": lambda: PRODUCTS["postgresql" if is_postgresql else "mysql"].read_plan(admin, "SELECT 1"),
         "read": lambda: of_protocol.read(admin, "work_mem"),
         "changeable": lambda: of_protocol.require_changeable(admin, "work_mem"),
         "values": lambda: of_protocol.values(admin),

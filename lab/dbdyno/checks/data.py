@@ -12,6 +12,7 @@ from dbdyno.experiment.quantities import number
 from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Tables, describe
 from dbdyno.servers.admin import answers
+from dbdyno.servers.products.declaration import PRODUCTS
 from dbdyno.servers.server import Address, Description, Server
 from dbdyno.text import compose, join, join_some, mark
 
@@ -275,7 +276,7 @@ def size_of_data_and_cache(
     values = {
         "workload": workload.title,
         "size": _size_text(data_bytes),
-        "cache": "shared_buffers" if is_postgresql else compose("the buffer pool"),
+        "cache": PRODUCTS[description.product].cache_title,
         "cache_size": _size_text(cache_bytes),
     }
     if is_borderline:
@@ -317,5 +318,5 @@ def _size_text(size_bytes: int) -> str:
 
 
 def _cache_bytes(description: Description) -> int:
-    name = "shared_buffers" if description.product == "postgresql" else "innodb_buffer_pool_size"
+    name = PRODUCTS[description.product].cache_variable
     return int(number(description.variables.get(name, "")) or Decimal(0))

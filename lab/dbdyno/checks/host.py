@@ -24,6 +24,7 @@ from dbdyno.experiment.quantities import number
 from dbdyno.experiment.server import size_bytes
 from dbdyno.experiment.workload import ROW_BYTES
 from dbdyno.finding import Finding
+from dbdyno.servers.products.declaration import PRODUCTS
 from dbdyno.servers.server import Description
 from dbdyno.servers.url import parse_url
 from dbdyno.text import compose, join, mark
@@ -54,8 +55,8 @@ BUSY_SHARE = 0.05
 # cache.
 CACHE_SHARE = 0.8
 
-# Caches whose size does not depend on the load.
-CACHES = ("innodb_buffer_pool_size", "shared_buffers")
+# Variables with the sizes of caches, which do not depend on the load.
+CACHES = frozenset(product.cache_variable for product in PRODUCTS.values())
 
 # Default of innodb_buffer_pool_size, and about that of shared_buffers.
 DEFAULT_CACHE_BYTES = 128 << 20
@@ -119,18 +120,13 @@ def _machine_facts(description: Description, variant: Variant) -> dict[str, str]
     host = description.host
     built = _BUILT_FOR.search(str(host.get("built", "")))
     built_for = host.get("architecture") or host.get("version_compile_machine") or (built and built[1])
-    cpus = host.get("cpus") or _pool_groups(description.product, description.variables, description.origins)
+    cpus = host.get("cpus") or PRODUCTS[description.product].cpu_count(
+        description.variables, description.origins
+    )
     where = compose("this machine") if is_local(variant) else compose("another machine")
     facts = {"place": where, "architecture": architecture(str(built_for or ""))}
     facts["CPUs"] = str(cpus or "")
     return {key: value for key, value in facts.items() if value}
-
-
-def _pool_groups(product: str, variables: Mapping[str, str], origins: Mapping[str, str]) -> int | None:
-    """MariaDB's pool of threads has one group for each CPU unless its size is set."""
-    size = variables.get("thread_pool_size", "")
-    is_unset = bool(origins) and origins.get("thread_pool_size", "auto") == "auto"
-    return int(size) if product == "mariadb" and is_unset and size.isdecimal() else None
 
 
 @check(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import resource
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -21,6 +21,7 @@ from dbdyno.experiment.quantities import number
 from dbdyno.experiment.sql_reading import dialect_of
 from dbdyno.finding import Finding
 from dbdyno.run.description import describe
+from dbdyno.servers.products.declaration import PRODUCTS
 from dbdyno.text import Text, compose, compose_count, join, mark
 
 # A fix where dbdyno starts the server.
@@ -57,10 +58,10 @@ def limits_of_highest_load(moment: Moment, context: Context) -> Iterator[Finding
     """
     if moment is Moment.DESIGN:
         for variant in context.experiment.variants:
-            declared = declared_settings(variant)
+            declared, protocol = declared_settings(variant), dialect_of(variant.server).protocol
             for workload in context.experiment.workloads_of(variant):
-                demand = _demand(context.experiment, workload, dialect_of(variant.server).protocol, variant)
-                limits = _capacity_function(variant.server.product)(declared, demand, {}, started=True)
+                demand = _demand(context.experiment, workload, protocol, variant)
+                limits = _CAPACITIES[protocol](declared, demand, {}, started=True)
                 yield from _limit_findings(limits, demand, workload, variant.name)
         connections = max(point.connections for point in context.experiment.load.points())
         yield from _limit_findings(_client_limits(context), Demand(connections, 0, 0), None, "")
@@ -68,21 +69,12 @@ def limits_of_highest_load(moment: Moment, context: Context) -> Iterator[Finding
     if context.description is None:
         return
     in_use = _held_by_clients(context)
+    protocol = PRODUCTS[context.description.product].protocol
     for workload in context.workloads:
-        protocol = _protocol_of(context.description.product)
         demand = _demand(context.experiment, workload, protocol, context.variant)
         started = context.variant is None or context.variant.server.is_private
-        capacities = _capacity_function(context.description.product)
-        limits = capacities(context.description.variables, demand, in_use, started=started)
+        limits = _CAPACITIES[protocol](context.description.variables, demand, in_use, started=started)
         yield from _limit_findings(limits, demand, workload, context.subject)
-
-
-def _capacity_function(product: str | None) -> Callable[..., list[Capacity]]:
-    return postgresql_capacities if product == "postgresql" else server_capacities
-
-
-def _protocol_of(product: str) -> str:
-    return "postgresql" if product == "postgresql" else "mysql"
 
 
 def _demand(experiment: Experiment, workload: Workload, protocol: str, variant: Variant | None) -> Demand:
@@ -304,6 +296,10 @@ def postgresql_capacities(
             )
         )
     return capacities
+
+
+# The limits of servers, by protocol.
+_CAPACITIES = {"mysql": server_capacities, "postgresql": postgresql_capacities}
 
 
 def client_capacities(ports: tuple[int, int] | None, files: int, background: int = 0) -> list[Capacity]:

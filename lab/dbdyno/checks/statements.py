@@ -18,7 +18,6 @@ from itertools import islice
 from pathlib import Path
 
 from dbdyno.checks.non_deterministic import Condition, find_conditions
-from dbdyno.checks.plans import Plan, iterate_nodes, plan_root, read_plan
 from dbdyno.checks.register import Context, Moment, check
 from dbdyno.experiment import generators
 from dbdyno.experiment.dialect import DIALECTS, MYSQL, POSTGRESQL, Dialect
@@ -31,6 +30,9 @@ from dbdyno.run.description import Statement, describe
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.load_connection import open_load_session
+from dbdyno.servers.products.declaration import PRODUCTS
+from dbdyno.servers.products.plan import Plan
+from dbdyno.servers.products.postgresql import iterate_nodes, plan_root
 from dbdyno.servers.server import Description, Server, ServerProblem, StatementRefused
 from dbdyno.text import compose, join, mark
 
@@ -58,13 +60,8 @@ EXAMINED_MIN = 1_000
 # Maximum number of transactions executed per workload; a .sql file may have thousands.
 TRANSACTIONS_MAX = 200
 
-# Error codes of a statement that exceeds the time limit of one minute, which `_SET_TIME_LIMIT` sets.
+# Error codes of a statement that exceeds the time limit of one minute, which `Product.time_limit` sets.
 _TIMEOUT_ERRORS = (3024, 1969, 57014)
-_SET_TIME_LIMIT = {
-    "mysql": "SET SESSION max_execution_time = 60000",
-    "mariadb": "SET SESSION max_statement_time = 60",
-    "postgresql": "SET statement_timeout = 60000",
-}
 
 # Maximum seconds for one condition: it may read all rows of large tables.
 CONDITION_S_MAX = 3600.0
@@ -241,7 +238,7 @@ def _read_plans(
             if sql is None:
                 continue  # A parameter needs the result of another statement.
             try:
-                yield _StatementPlan(name, statement, read_plan(admin, sql, product))
+                yield _StatementPlan(name, statement, PRODUCTS[product].read_plan(admin, sql))
             except ServerProblem as problem:
                 yield _StatementPlan(name, statement, None, _describe_refusal(problem))
 
@@ -378,7 +375,7 @@ def _check_rows(context: Context, workload: SqlWorkload, server: Server, product
     with open_load_session(server, workload, context.variant) as admin:
         # A server of another product may have no such limit; that of `AdminConnection` remains.
         with suppress(StatementRefused):
-            admin.query(_SET_TIME_LIMIT.get(product, "SELECT 1"))
+            admin.query(PRODUCTS[product].time_limit)
         protocol = server.address().protocol
         # The statements of all transactions, one transaction after another.
         statements = _statements(context, workload, protocol)

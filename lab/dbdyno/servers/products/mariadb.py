@@ -6,16 +6,19 @@ Options and defaults: "Server System Variables" and "InnoDB System Variables" in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.products.mysql_family import MySQLFamily, command_options
+from dbdyno.servers.products.plan import Plan
 from dbdyno.servers.products.product import ADMIN_USER, PRIVATE, Binaries, Place
-from dbdyno.servers.server import Address
+from dbdyno.servers.server import Address, ServerProblem
 from dbdyno.servers.sources import programs
 
 PACKAGE = "mariadb-server-core"
+_ENABLE_NOTES = "SET SESSION note_verbosity = 'basic,explain,unusable_keys'"
 
 
 class MariaDB(MySQLFamily):
@@ -24,6 +27,7 @@ class MariaDB(MySQLFamily):
     name = "mariadb"
     title = "MariaDB"
     version_mark = "MariaDB"
+    time_limit = "SET SESSION max_statement_time = 60"
     transient_files = frozenset({"ib_buffer_pool", "ibtmp1", "server.pid"})
     programs = (("mariadbd", "mysqld"), ("mariadb-install-db", "mysql_install_db"))
 
@@ -104,6 +108,18 @@ class MariaDB(MySQLFamily):
     def admin_address(self, place: Place) -> Mapping[str, Any]:
         """`extra_port` has its own listener and threads; a full thread pool does not block it."""
         return {"host": "127.0.0.1", "port": place.admin_port}
+
+    def plan(self, admin: AdminConnection, sql: str) -> Plan:
+        """See `MySQLFamily`. MariaDB has note_verbosity since 10.6.16 and 10.11.6."""
+        with suppress(ServerProblem):
+            admin.query(_ENABLE_NOTES)
+        return super().plan(admin, sql)
+
+    def cpu_count(self, variables: Mapping[str, str], origins: Mapping[str, str]) -> int | None:
+        """See `Product`. The pool of threads has one group for each CPU unless its size is set."""
+        size = variables.get("thread_pool_size", "")
+        is_unset = bool(origins) and origins.get("thread_pool_size", "auto") == "auto"
+        return int(size) if is_unset and size.isdecimal() else None
 
     def origins(self, admin: AdminConnection) -> Mapping[str, str]:
         """From information_schema."""

@@ -28,6 +28,8 @@ class MySQL(MySQLFamily):
     name = "mysql"
     title = "MySQL"
     version_mark = " Ver "
+    time_limit = "SET SESSION max_execution_time = 60000"
+    explain = "EXPLAIN FORMAT=TRADITIONAL"
     transient_files = frozenset({"ib_buffer_pool", "ibtmp1", "mysql.sock.lock", "#innodb_temp"})
     programs = (("mysqld",), ("mysqld",))
 

@@ -17,6 +17,7 @@ from dbdyno.experiment.quantities import is_loose, variable_name
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.admin.mysql import MySQLAdmin, connector
+from dbdyno.servers.products.plan import Access, Plan
 from dbdyno.servers.products.product import (
     ADMIN_USER,
     PRIVATE,
@@ -36,7 +37,14 @@ from dbdyno.servers.products.product import (
     unknown_names,
 )
 from dbdyno.servers.server import Address, ServerProblem
+from dbdyno.text import compose
 from dbdyno.variables.versions import without_log_suffix
+
+# MySQL: "Cannot use ref access on index … due to type or collation conversion on field …"; MariaDB, with
+# note_verbosity set: "Cannot use key … part[0] for lookup: … of type …".
+_UNUSABLE = "Cannot use "
+# Number of columns of a tabular EXPLAIN -> positions of its columns `table`, `type`, `key` and `rows`.
+_COLUMN_POSITIONS = {12: (2, 4, 6, 9), 10: (2, 3, 5, 8)}
 
 # Groups of an option file that a server reads; a version may follow the name.
 _SERVER_GROUPS = re.compile(
@@ -165,6 +173,10 @@ class MySQLFamily(Product):
     }
 
     version_arguments = ("--no-defaults", "--version")
+    cache_variable = "innodb_buffer_pool_size"
+    cache_title = compose("the buffer pool")
+    # The beginning of the statement that explains another one, in the form of a table.
+    explain: ClassVar[str] = "EXPLAIN"
     patterns = _PATTERNS
     error_lines = staticmethod(_error_lines)
 
@@ -312,6 +324,27 @@ class MySQLFamily(Product):
             f"WHERE TABLE_SCHEMA = '{database}'"
         )
         return answers.value(admin.query, sql, answers.integer_or_none)
+
+    def plan(self, admin: AdminConnection, sql: str) -> Plan:
+        """See `Product`; of the table that EXPLAIN returns, and its warnings."""
+        accesses = []
+        for row in admin.query(f"{self.explain} {sql}"):
+            positions = _COLUMN_POSITIONS.get(len(row))
+            if positions is None:
+                continue
+            table, method, key, rows = (row[position] for position in positions)
+            # Skip derived tables (<derived2>) and rows of the plan without a table.
+            if table is not None and method is not None and not str(table).startswith("<"):
+                is_full_scan = str(method).upper() in ("ALL", "INDEX")
+                index = key and str(key)
+                # InnoDB's primary key has all columns, also where EXPLAIN does not say so, as in MariaDB 11.
+                # "Using index condition" is another thing.
+                is_covering = index == "PRIMARY" or "Using index" in re.split(r";\s*", str(row[-1]))
+                access = Access(str(table), str(method), index, int(rows or 0), is_full_scan, is_covering)
+                accesses.append(access)
+        warnings = answers.rows(admin.query, "SHOW WARNINGS", answers.text, answers.text, answers.text)
+        unusable = [message for *_, message in warnings if message.startswith(_UNUSABLE)]
+        return Plan(tuple(accesses), tuple(dict.fromkeys(unusable)))
 
     def startup_error(self, log: str) -> str:
         """Plug-ins that the server could not load: MariaDB and MySQL start without them."""

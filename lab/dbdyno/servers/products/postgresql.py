@@ -6,19 +6,23 @@ Settings: chapter "Server Configuration" of the PostgreSQL manual.
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import re
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from dbdyno.experiment.dialect import POSTGRESQL
 from dbdyno.experiment.model import ConnectionSettings
 from dbdyno.experiment.quantities import variable_name
+from dbdyno.experiment.sql_text import parse_statement, sqlglot
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.admin.postgresql import PostgreSQLAdmin, connector
+from dbdyno.servers.products.plan import Access, Plan
 from dbdyno.servers.products.product import (
     ADMIN_USER,
     PRIVATE,
@@ -39,6 +43,7 @@ from dbdyno.servers.products.product import (
 )
 from dbdyno.servers.server import Address, ServerProblem
 from dbdyno.servers.sources import programs
+from dbdyno.text import compose
 
 PACKAGE = "postgresql"
 
@@ -142,6 +147,8 @@ class PostgreSQL(Product):
     programs = (("postgres",), ("initdb",))
     version_mark = "PostgreSQL"
     version_variable = "server_version"
+    time_limit = "SET statement_timeout = 60000"
+    cache_variable = cache_title = "shared_buffers"
     transient_files = frozenset({"postmaster.pid", "postmaster.opts", "pg_stat_tmp"})
     # Signals for a fast and for an immediate shutdown; SIGTERM would wait until all clients disconnect.
     stop_signal = signal.SIGINT
@@ -382,6 +389,74 @@ class PostgreSQL(Product):
     def data_bytes(self, admin: AdminConnection, database: str) -> int | None:
         """The size of the database's files."""
         return answers.value(admin.query, f"SELECT pg_database_size('{database}')", answers.integer)
+
+    def plan(self, admin: AdminConnection, sql: str) -> Plan:
+        """See `Product`."""
+        root = answers.value(admin.query, f"EXPLAIN (FORMAT JSON) {sql}", plan_root)
+        accesses, conversions = [], []
+        for node in iterate_nodes(root):
+            table = node.get("Relation Name")
+            if table is None or node["Node Type"] == "ModifyTable":
+                continue
+            is_full_scan = node["Node Type"] == "Seq Scan"
+            rows = _table_rows(admin, str(table)) if is_full_scan else int(node.get("Plan Rows", 0))
+            # A Bitmap Heap Scan has the index in a node below it.
+            below = (one["Index Name"] for one in iterate_nodes(node) if "Index Name" in one)
+            method = str(node["Node Type"])
+            accesses.append(
+                Access(str(table), method, next(below, None), rows, is_full_scan, method == "Index Only Scan")
+            )
+            if is_full_scan:
+                conversions += list(_casts(str(table), str(node.get("Filter", ""))))
+        return Plan(tuple(accesses), tuple(dict.fromkeys(conversions)))
+
+
+def plan_root(answer: Any) -> Mapping[str, Any]:
+    """The root of a plan in JSON. Raises ValueError."""
+    try:
+        document = json.loads(answer) if isinstance(answer, str | bytes) else answer
+        root = document[0]["Plan"]
+        nodes = [one["Node Type"] for one in iterate_nodes(root)]
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError("no plan") from error
+    if not nodes:
+        raise ValueError("no plan")
+    return dict(root)
+
+
+def iterate_nodes(root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yields a node of PostgreSQL's plan and all nodes below it."""
+    yield root
+    for child in root.get("Plans", ()):
+        yield from iterate_nodes(child)
+
+
+def _table_rows(admin: AdminConnection, table: str) -> int:
+    """The table's row count from statistics, since a plan shows only rows after the filter."""
+    name = POSTGRESQL.literal(table)
+    sql = f"SELECT reltuples::bigint FROM pg_class WHERE relname = {name} AND relkind = 'r'"
+    return max((count for (count,) in answers.rows(admin.query, sql, answers.integer)), default=0)
+
+
+def _casts(table: str, condition: str) -> Iterator[str]:
+    """Describes the columns that a filter converts before it compares them, so that no index applies."""
+    tree = parse_statement(f"SELECT 1 WHERE {condition}", POSTGRESQL) if condition else None
+    if tree is None:
+        return
+    exp = sqlglot().exp
+    for cast in tree.find_all(exp.Cast):
+        comparison = cast.parent if isinstance(cast.parent, exp.Predicate | exp.Binary) else None
+        inner = cast.this.unnest()
+        # A varchar column is always shown as `(column)::text`; an index still applies.
+        is_text = cast.to.this == exp.DataType.Type.TEXT
+        if isinstance(inner, exp.Column) and comparison is not None and not is_text:
+            to = cast.to.sql(dialect=POSTGRESQL.sqlglot).lower()
+            yield compose(
+                "{column} is converted to {type}: {condition}",
+                column=f"{table}.{inner.name}",
+                type=to,
+                condition=condition,
+            )
 
 
 def _versions(root: Path) -> list[str]:

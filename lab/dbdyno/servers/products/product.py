@@ -19,6 +19,7 @@ from typing import ClassVar
 
 from dbdyno.servers import ports
 from dbdyno.servers.admin.connection import AdminConnection
+from dbdyno.servers.products.plan import Plan
 from dbdyno.servers.server import Address, MachineProblem, ServerProblem
 
 # The account of dbdyno's administrative connections to private servers.
@@ -192,6 +193,11 @@ class Product(ABC):
     path_separators: ClassVar[Mapping[str, str]] = {}
     # Files and folders of a data directory that the next start creates again.
     transient_files: ClassVar[frozenset[str]]
+    # Limits each statement of a session to a minute.
+    time_limit: ClassVar[str]
+    # The variable with the size of the cache, and what texts call the cache.
+    cache_variable: ClassVar[str]
+    cache_title: ClassVar[str]
 
     @abstractmethod
     def binaries(self, basedir: Path | None) -> Binaries:
@@ -325,6 +331,23 @@ class Product(ABC):
     @abstractmethod
     def data_bytes(self, admin: AdminConnection, database: str) -> int | None:
         """Bytes of a database, indexes included, as the server reports them."""
+
+    def read_plan(self, admin: AdminConnection, sql: str) -> Plan:
+        """The plan of a statement without parameters. Raises ServerProblem if the server rejects it, or
+        explains it in another form than this product.
+        """
+        try:
+            return self.plan(admin, sql)
+        except (ValueError, TypeError, LookupError) as error:
+            raise ServerProblem(f"the server's plan has another form than that of {self.name}") from error
+
+    @abstractmethod
+    def plan(self, admin: AdminConnection, sql: str) -> Plan:
+        """What `read_plan` returns. Also raises ValueError, TypeError and LookupError for another form."""
+
+    def cpu_count(self, variables: Mapping[str, str], origins: Mapping[str, str]) -> int | None:  # noqa: ARG002 — optional.
+        """The CPUs of the server's machine, if its settings tell them."""
+        return None
 
     def startup_error(self, log: str) -> str:  # noqa: ARG002 — optional.
         """The error in the log of a server that started but ignored a declared setting; empty if there is
