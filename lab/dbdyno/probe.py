@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from dbdyno.checks.server import PERMANENT_FACTS, STARTED
+from dbdyno.experiment.dialect import Dialect, IsolationLevel
 from dbdyno.experiment.model import Experiment, Load, Loading, OltpWorkload, Variant
 from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.run.plan import plan
-from dbdyno.experiment.dialect import Dialect, IsolationLevel
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.load_connection import open_load_connection
 from dbdyno.servers.server import Address, Description, Server, ServerProblem, StatementRefused
