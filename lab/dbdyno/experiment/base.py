@@ -6,11 +6,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from pydantic.json_schema import SkipJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationInfo,
+)
+from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
+from pydantic_core import CoreSchema, core_schema
 
 # The engine's limits for a plan, so that dbdyno reports exceeded limits together with a file's other errors.
 # `make docs` writes limits.json from engine/schema/src/plan/limits.rs; a test compares the two.
@@ -19,7 +29,6 @@ DURATION_S_MAX = LIMITS["duration_us"] / 1e6
 
 # The value of a server or session variable.
 VariableValue = str | int | Annotated[float, Field(allow_inf_nan=False)] | bool
-Duration = Annotated[float, Field(gt=0, le=DURATION_S_MAX)]
 # Units of durations, in seconds.
 UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
@@ -35,6 +44,40 @@ def parse_duration_s(text: object) -> float:
     if match is None:
         raise ValueError('a duration is a number and a unit: "30s", "500ms", "2m" or "1h"')
     return float(match[1]) * UNIT_S[match[2]]
+
+
+def is_in_file(info: ValidationInfo) -> bool:
+    """Whether a value of the experiment file is validated, not one that is stored or made by code."""
+    return info.context is not None
+
+
+class _Time:
+    """A number of seconds that has a unit in the experiment file. Its limits are seconds in the schema too,
+    for docs/experiment.md.
+    """
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def seconds(value: object, info: ValidationInfo) -> object:
+            return parse_duration_s(value) if is_in_file(info) else value
+
+        return core_schema.with_info_before_validator_function(seconds, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        limits = {key: value for key, value in handler(schema).items() if key != "type"}
+        return {
+            "type": "string",
+            "pattern": r"^\s*\d+(\.\d+)?\s*(ms|s|m|h)\s*$",
+            "x-seconds": limits,
+        }
+
+
+Duration = Annotated[float, Field(gt=0, le=DURATION_S_MAX), _Time()]
+# A duration that may be 0.
+DurationOrZero = Annotated[float, Field(ge=0, le=DURATION_S_MAX), _Time()]
+# A limit of latency; the engine's histograms end at an hour.
+LatencyLimit = Annotated[float, Field(gt=0, le=3600.0), _Time()]
 
 
 def parse_percent(text: object) -> float | None:
@@ -92,23 +135,42 @@ def _cpu_list(text: str) -> str:
 CpuList = Annotated[str, AfterValidator(_cpu_list)]
 
 
-class Model(BaseModel):
-    """A frozen model that rejects unknown keys and converts no types: "8" is not 8, and 1 is not true.
-
-    The docstring of a field is its description in the JSON Schema of the experiment file (`file_schema`) and
-    in docs/experiment.md. A field of type `SkipJsonSchema` is not a key of the file.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
-
-
-# Keys whose form in the file differs from that in the model: field -> key.
+# Fields whose keys in the file have other names.
 _KEYS = {"workloads": "workload", "variants": "variant", "factors": "factor", "half_width_percent": "when"}
 
 
 def file_key(field: str) -> str:
     """The key of a field in the experiment file: times have no unit in their names."""
     return _KEYS.get(field, field.removesuffix("_s"))
+
+
+class Model(BaseModel):
+    """A frozen model that rejects unknown keys and converts no types: "8" is not 8, and 1 is not true.
+
+    Code and stored runs use the names of the fields; the experiment file has the aliases as its keys. The
+    docstring of a field is its description in the JSON Schema of the experiment file (`file_schema`) and in
+    docs/experiment.md. A field of type `SkipJsonSchema` is not a key of the file.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=file_key,
+        validate_by_alias=False,
+        validate_by_name=True,
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        use_attribute_docstrings=True,
+    )
+
+    @classmethod
+    def from_file(cls, table: Mapping[str, Any], valid: dict[str, Any] | None = None) -> Self:
+        """The model of a table of the experiment file; `valid` collects the valid values of an experiment.
+
+        Raises ValidationError.
+        """
+        # As JSON: strict mode then accepts a list for a tuple and text for a path, but not text for a number.
+        text, context = json.dumps(table, default=str), {} if valid is None else valid
+        return cls.model_validate_json(text, context=context, by_alias=True, by_name=False)
 
 
 def file_keys(model: type[BaseModel]) -> list[str]:

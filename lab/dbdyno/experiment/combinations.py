@@ -34,14 +34,11 @@ _FORWARDS_ALL = "haproxy"
 DURATION_S_MIN = 0.5
 
 
-def find_independent_errors(document: Mapping[str, Any], resolved: Mapping[str, Any]) -> Iterator[InputError]:
-    """Errors that are found although other values are invalid; `resolved` is the input of the model."""
+def find_independent_errors(document: Mapping[str, Any]) -> Iterator[InputError]:
+    """Errors that are found although other values are invalid."""
     yield from _duplicate_errors("variant", [str(one.get("name")) for one in document.get("variant", ())])
     yield from _duplicate_errors("workload", [workload_title(one) for one in document.get("workload", ())])
-    yield from find_override_errors(resolved["override"])
-    duration_s = resolved.get("load", {}).get("duration_s", DURATION_S_MIN)
-    if 0.0 < duration_s < DURATION_S_MIN:
-        yield InputError("load.duration", f"{duration_s:g}s", "a trial measures at least 500ms")
+    yield from find_override_errors(document.get("override", {}))
 
 
 def find_override_errors(override: Mapping[str, Any]) -> Iterator[InputError]:
@@ -54,6 +51,12 @@ def find_override_errors(override: Mapping[str, Any]) -> Iterator[InputError]:
         elif isinstance(reason, str) and not reason.strip():
             fix = f'Write {code} = "the reason why the run may continue"'
             yield InputError(f"override.{code}", reason, "an override needs a reason", fix)
+
+
+def _duration_errors(experiment: Experiment) -> Iterator[InputError]:
+    if experiment.load.duration_s < DURATION_S_MIN:
+        problem = "a trial measures at least 500ms"
+        yield InputError("load.duration", f"{experiment.load.duration_s:g}s", problem)
 
 
 def _comparison_errors(experiment: Experiment) -> Iterator[InputError]:
@@ -383,6 +386,7 @@ class Rule:
 RULES = tuple(
     Rule(find, frozenset(needs.split()))
     for find, needs in (
+        (_duration_errors, "load"),
         (_comparison_errors, "design variant workload load"),
         (_error_rate_errors, "design variant load"),
         (slices.find_errors, "design variant workload load"),

@@ -1,8 +1,8 @@
 """The JSON Schema of the experiment file, for editors and docs/experiment.md.
 
-It is the schema of the models, in the forms that `reading` converts: times with a unit, strings instead of
-tables, factors, profiles. It accepts every file that `reading` accepts and rejects unknown keys. Rules that
-concern more than one key are left to `reading`.
+It is the schema of the models, by draft 7, with what `reading` replaces before it builds them: bundled
+workloads, changes of variants, factors, profiles. It accepts every file that `reading` accepts and rejects
+unknown keys. Rules that concern more than one key are left to `reading`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ Schema = dict[str, Any]
 _Place = tuple[str, Schema]
 
 _UNITS = {"h": 3600, "m": 60, "s": 1}
-_LIMITS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 _CHOICES = ("anyOf", "oneOf", "allOf")
 # A key of a table that profiles may change in any way.
 _CHANGES = "x-changes"
@@ -45,13 +44,13 @@ _PROFILE = "With --profile NAME these values replace those of the same keys."
 
 def file_schema() -> Schema:
     """The schema as a JSON value."""
-    root: Schema = _clean(Experiment.model_json_schema())
-    tables = {name: _in_file(table) for name, table in root["$defs"].items() if name != "Factor"}
-    sections = _in_file(root)["properties"]
+    root: Schema = _clean(Experiment.model_json_schema(by_alias=True))
+    tables, sections = root["$defs"], root["properties"]
+    del tables["Factor"]
     title = {name: sections.pop(name) for name in TITLE_KEYS}
     about = "What the experiment is called, and what it asks."
     tables["Experiment"] = {"description": about, **_table(title), "required": ["name"]}
-    _accept_short_forms(tables)
+    _add_bundled_workloads(tables)
     for field, kinds in ONLY_FOR.items():
         key = tables["ServerSpec"]["properties"][file_key(field)]
         key["description"] = f"{', '.join(kinds)}: {key['description']}"
@@ -110,6 +109,9 @@ def _clean(value: Any) -> Any:
         and not (key == "default" and one is None)
     }
     match cleaned:
+        case {"x-seconds": _, "default": float() as seconds}:
+            unit, size = next((unit, size) for unit, size in _UNITS.items() if seconds % size == 0)
+            return {**cleaned, "default": f"{seconds / size:g}{unit}"}
         case {"anyOf": [single], **rest}:
             return _clean({**single, **rest})
         case {"$ref": target, **rest} if rest:
@@ -122,61 +124,9 @@ def _clean(value: Any) -> Any:
     return cleaned
 
 
-def _in_file(table: Schema) -> Schema:
-    """A model's schema with the keys of the file."""
-    if "properties" not in table:
-        return table
-    keys = {file_key(name): _value_in_file(name, field) for name, field in table["properties"].items()}
-    return {
-        **table,
-        "properties": keys,
-        **({"required": [file_key(name) for name in table["required"]]} if "required" in table else {}),
-    }
-
-
-def _value_in_file(name: str, field: Schema) -> Schema:
-    """The schema of a key's value in the file."""
-    if name == "half_width_percent":
-        width = {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*%\s*$"}
-        rule = _table({"half_width": width}) | {"required": ["half_width"]}
-        return {"anyOf": [{"const": "sure"}, rule], "default": "sure", "description": field["description"]}
-    if not name.endswith("_s"):
-        return field
-    duration = {
-        "type": "string",
-        "pattern": r"^\s*\d+(\.\d+)?\s*(ms|s|m|h)\s*$",
-        "x-seconds": {key: field[key] for key in _LIMITS if key in field},
-    }
-    described = {"description": field["description"]}
-    if name == "warmup_s":
-        return {"anyOf": [{"const": "auto"}, duration], "default": "auto", **described}
-    if (seconds := field.get("default")) is not None:
-        unit, size = next((unit, size) for unit, size in _UNITS.items() if seconds % size == 0)
-        described["default"] = f"{seconds / size:g}{unit}"
-    return {**duration, **described}
-
-
-def _accept_short_forms(tables: dict[str, Schema]) -> None:
-    """Add the forms that `reading` expands: names of distributions, statements as text, lists of values."""
-    name: Schema = {"$ref": "#/$defs/Keys/properties/distribution"}
-    for workload in ("OltpWorkload", "ScriptWorkload"):
-        keys = tables[workload]["properties"]["keys"]
-        keys["anyOf"] = [name, *keys.pop("allOf")]
-    sql, transaction, statement = (
-        tables[name]["properties"] for name in ("SqlWorkload", "SqlTransaction", "SqlStatement")
-    )
-    transaction["statements"]["items"] = {"anyOf": [statement["sql"], _ref("SqlStatement")]}
-    tables["SqlTransactionOfOneStatement"] = {
-        "description": "A transaction of one statement, which has its name.",
-        **_table({**statement, "weight": transaction["weight"]}),
-        "required": ["sql"],
-    }
-    shorter = [statement["sql"], _ref("SqlTransactionOfOneStatement")]
-    sql["transactions"]["items"] = {"anyOf": [*shorter, _ref("SqlTransaction")]}
-    values = {"type": "array", "items": {"type": ["number", "string"]}}
-    sql["parameters"]["additionalProperties"] = {"anyOf": [{"type": "string"}, values]}
-    background = tables["Background"]["properties"]
-    background |= {key: sql[key] for key in ("transactions", "parameters")}
+def _add_bundled_workloads(tables: dict[str, Schema]) -> None:
+    """Add the names and the options of the bundled workloads that are .sql files."""
+    sql, background = tables["SqlWorkload"]["properties"], tables["Background"]["properties"]
     # The keys of a table that are missing here may be in the .sql file.
     del tables["SqlTable"]["required"]
     numbers = {

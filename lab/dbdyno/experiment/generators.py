@@ -25,10 +25,13 @@ Value = int | float | str | None
 Weights = Annotated[list[Annotated[float, Field(ge=0, allow_inf_nan=False)]] | None, Field(default=None)]
 
 
+DistributionName = Literal["uniform", "gaussian", "special", "pareto", "zipfian", "nurand"]
+
+
 class Keys(Model):
     """Which rows are accessed: sysbench's distributions, with its parameters and their defaults."""
 
-    distribution: Literal["uniform", "gaussian", "special", "pareto", "zipfian", "nurand"] = "uniform"
+    distribution: DistributionName = "uniform"
     """Name of the distribution."""
     iterations: int = Field(default=12, ge=1, le=1000)
     """gaussian, special: how many uniform numbers are averaged to give the bell curve."""
@@ -48,11 +51,6 @@ class Keys(Model):
     c: int = Field(default=0, ge=0, le=2**40)
     """nurand: a constant that moves the frequent values, at most `a`."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _from_name(cls, value: Any) -> Any:
-        return {"distribution": value} if isinstance(value, str) else value
-
     def plan(self) -> str | dict[str, Any]:
         """The `workload.keys` of an engine plan: the distribution with its own parameters only."""
         names = _KEY_PARAMETERS[self.distribution]
@@ -63,6 +61,11 @@ class Keys(Model):
         return {self.distribution: {name: getattr(self, name) for name in names} | scattered}
 
 
+def _from_name(value: Any) -> Any:
+    return {"distribution": value} if isinstance(value, str) else value
+
+
+KeysOrName = Annotated[Keys, BeforeValidator(_from_name, json_schema_input_type=DistributionName | Keys)]
 _KEY_PARAMETERS: dict[str, tuple[str, ...]] = {
     "uniform": (),
     "gaussian": ("iterations",),

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
 
-from dbdyno.experiment.base import DURATION_S_MAX, LIMITS, Duration, Model
+from dbdyno.experiment.base import LIMITS, Duration, DurationOrZero, Model
 from dbdyno.experiment.promise import SHARES, AbortIf, Promise
 from dbdyno.experiment.shapes import Shapes
 
 Connections = Annotated[int, Field(ge=1, le=LIMITS["connections"])]
 Rate = Annotated[float, Field(gt=0, le=LIMITS["rate_per_s"], allow_inf_nan=False)]
+
+
+def _seconds_or_auto(value: Any) -> Any:
+    return None if value == "auto" else value
 
 
 class Point(Model):
@@ -53,7 +57,10 @@ class Load(Shapes):
     """Measured time of each trial, at least 500ms."""
     # None is "auto": the engine warms up for `warmup_allowance_s`, and `judge` then discards the rest of the
     # warm-up.
-    warmup_s: float | None = Field(default=None, ge=0, le=DURATION_S_MAX)
+    warmup_s: Annotated[
+        DurationOrZero | None,
+        BeforeValidator(_seconds_or_auto, json_schema_input_type=Literal["auto"] | DurationOrZero),
+    ] = Field(default=None, json_schema_extra={"default": "auto"})
     """Warm-up before the measurement of each trial; `auto`: until throughput is steady."""
     prewarm: Literal["none", "scan"] = "none"
     """`scan` reads every table and every index completely before each trial."""
@@ -63,9 +70,9 @@ class Load(Shapes):
     """Number of transactions after which a connection is closed and opened again; 0 for never."""
     on_lost: Literal["reconnect", "stop"] = "reconnect"
     """When a connection is lost: open it again and count the error, or end the trial."""
-    give_up_s: float = Field(default=30.0, ge=0, le=DURATION_S_MAX)
+    give_up_s: DurationOrZero = 30.0
     """Reconnect timeout, after which the trial ends."""
-    answer_timeout_s: float = Field(default=60.0, gt=0, le=DURATION_S_MAX)
+    answer_timeout_s: Duration = 60.0
     """Longest wait of a connection for the answer to a statement; after it the trial ends, as failed."""
     max_rate: float | None = Field(default=None, ge=0.01, le=LIMITS["rate_per_s"], allow_inf_nan=False)
     """The most transactions per second of a trial, on a server that others use too."""

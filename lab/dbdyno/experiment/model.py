@@ -1,7 +1,7 @@
 """The models of an experiment, with every default filled in.
 
-`reading` builds them from a TOML file, and the store keeps them as JSON. Their fields have the names of the
-keys in the file; fields with a time end in `_s`, for seconds.
+`reading` builds them from a TOML file, and the store keeps them as JSON. They are the schema of the file too:
+its keys are the aliases of their fields, and types such as `Duration` accept the form that a value has there.
 """
 
 from __future__ import annotations
@@ -12,16 +12,26 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     Discriminator,
     Field,
     Tag,
     ValidationInfo,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
 from pydantic.json_schema import SkipJsonSchema
 
-from dbdyno.experiment.base import LIMITS, CpuList, Duration, Model, parse_cpus
+from dbdyno.experiment.base import (
+    LIMITS,
+    CpuList,
+    Duration,
+    Model,
+    is_in_file,
+    parse_cpus,
+    parse_percent,
+)
 from dbdyno.experiment.generators import Keys
 from dbdyno.experiment.load import Load, Point
 from dbdyno.experiment.metrics import (
@@ -105,10 +115,39 @@ MAX_TIME_S = 1_800.0
 BLOCKS_LIMIT = 1_000
 
 
+# `when` in the file: an object with one key.
+_HalfWidth = Annotated[
+    dict[str, str],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {"half_width": {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*%\s*$"}},
+            "additionalProperties": False,
+            "required": ["half_width"],
+        }
+    ),
+]
+Percent = Annotated[float, Field(gt=0, lt=100, allow_inf_nan=False)]
+
+
+def _rule(value: Any, info: ValidationInfo) -> Any:
+    """The half width of a rule, or None for the rule "sure"."""
+    if not is_in_file(info):
+        return value
+    if value == "sure":
+        return None
+    match value:
+        case {"half_width": width, **rest} if not rest and (percent := parse_percent(width)) is not None:
+            return percent
+    raise ValueError('there is no such rule. Write when = "sure" or when = { half_width = "1%" }')
+
+
 class Stop(Model):
     """The rule by which a comparison ends, and its limits."""
 
-    half_width_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
+    half_width_percent: Annotated[
+        Percent | None, BeforeValidator(_rule, json_schema_input_type=Literal["sure"] | _HalfWidth)
+    ] = Field(default=None, json_schema_extra={"default": "sure"})
     """The rule: until every comparison has a verdict, or until every interval is within ± `half_width`."""
     max_blocks: int = Field(default=MAX_BLOCKS, ge=1, le=BLOCKS_LIMIT)
     """Maximum number of blocks."""
@@ -156,14 +195,14 @@ class Design(Model):
     """Repeat a block that other processes disturbed (D06)."""
     metrics: tuple[MetricName, ...] = ()
     """What is judged: `throughput`, `p99`, `mean`, `cpu_per_transaction` …; the first carries the verdict."""
-    delta_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
+    delta_percent: Percent | None = None
     """The largest difference that does not matter to you, in percent; the verdict *equivalent* needs it."""
     # The reader inserts the twin as the second variant.
     twin: bool = False
     """Run the baseline twice in each block: a difference within that of the twins has no direction."""
     error_rate: Literal["family-wise", "false-discovery"] = "family-wise"
     """What is at most 5 %: the chance of any wrong verdict, or the expected share of wrong ones."""
-    max_loss_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
+    max_loss_percent: Percent | None = None
     """The largest loss by the first metric, such as a rise of p95, that `compare` lets pass: `--max-loss`."""
 
     @field_validator("metrics")
@@ -330,7 +369,7 @@ class Experiment(Model):
     @field_validator("*")
     @classmethod
     def _collect(cls, value: Any, info: ValidationInfo) -> Any:
-        """Collect the valid values in the context: errors of others do not make these unusable."""
+        """Collect the valid values of a file: errors of others do not make these unusable."""
         if info.context is not None:
             info.context[info.field_name] = value
         return value

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dbdyno.experiment.base import LIMITS
-from dbdyno.experiment.generators import Keys
+from dbdyno.experiment.generators import Keys, KeysOrName
 from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.experiment.sql_workload import Background
 from dbdyno.experiment.workload import BaseWorkload
@@ -64,7 +64,7 @@ class OltpWorkload(BaseWorkload):
     """Create the index on k."""
     mysql_storage_engine: str = Field(default="innodb", pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")
     """MySQL and MariaDB: storage engine of the tables."""
-    keys: Keys = Field(default_factory=Keys)
+    keys: KeysOrName = Field(default_factory=Keys)
     """Distribution of the keys: its name, or a table with its parameters."""
     background: tuple[Background, ...] = ()
     """Loads of SQL with a rate of their own, which run on the same tables during each trial."""

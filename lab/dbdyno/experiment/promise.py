@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from dbdyno.experiment.base import Model
+from dbdyno.experiment.base import LatencyLimit, Model
 from dbdyno.experiment.metrics import percentile_of
 from dbdyno.text import compose
 
@@ -24,23 +24,20 @@ _FIGURES: dict[str, Percentile] = {
     "p99": "latency_p99_us",
     "p999": "latency_p999_us",
 }
-# The engine's histograms end at an hour.
-LIMIT_S_MAX = 3600.0
-_LIMIT = Field(default=None, gt=0, le=LIMIT_S_MAX)
 
 
 class Percentiles(Model):
     """Percentiles of latency and their limits."""
 
-    p50_s: float | None = _LIMIT
+    p50_s: LatencyLimit | None = None
     """The median latency stays below this time."""
-    p90_s: float | None = _LIMIT
+    p90_s: LatencyLimit | None = None
     """The 90th percentile of latency stays below this time."""
-    p95_s: float | None = _LIMIT
+    p95_s: LatencyLimit | None = None
     """The 95th percentile of latency stays below this time."""
-    p99_s: float | None = _LIMIT
+    p99_s: LatencyLimit | None = None
     """The 99th percentile of latency stays below this time."""
-    p999_s: float | None = _LIMIT
+    p999_s: LatencyLimit | None = None
     """The 99.9th percentile of latency stays below this time."""
 
     def limits_s(self) -> list[tuple[str, float]]:

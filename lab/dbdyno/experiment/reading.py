@@ -137,10 +137,10 @@ def from_document(
     resolved = resolve(document, folder, of_values)
     validated = validate(resolved, of_values)
     errors.add([*of_values, *validated.errors])
-    errors.add(combinations.find_independent_errors(document, resolved))
+    errors.add(combinations.find_independent_errors(document))
     if validated.experiment is None:
         # Also report errors in the SQL of a valid workload if another one is invalid.
-        for workload in sql_reading.valid_workloads(resolved.get("workloads", ())):
+        for workload in sql_reading.valid_workloads(resolved.get("workload", ())):
             errors.add(sql_reading.find_errors(workload, dialects(document)))
     invalid = errors.unusable | validated.invalid
     experiment = validated.experiment or Experiment.of_valid(validated.valid)

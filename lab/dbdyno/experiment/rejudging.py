@@ -144,7 +144,7 @@ def _validate(
     resolved = experiment.model_dump(mode="json")
     resolved["design"] |= design
     resolved["override"] |= override
-    validated = validate(resolved)
+    validated = validate(resolved, is_stored=True)
     errors += validated.errors
     changed = validated.experiment
     if changed is None:

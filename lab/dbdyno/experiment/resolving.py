@@ -1,9 +1,7 @@
-"""Converts the tables of an experiment file to the forms of the models: times in seconds, absolute paths,
-complete workloads of variants.
+"""Converts the tables of an experiment file to the input of the models: absolute paths, complete workloads.
 
 ::
 
-    [design.stop], [load], …   times and percentages as numbers
     [[workload]]               statements and annotations of its .sql file, the digest of its script
     [[workload.background]]    setup, tables, after of the workload and of its background loads  ->  of each
     [[variant]]                complete workloads, each with the keys that the variant changes
@@ -20,18 +18,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel
-
 from dbdyno.experiment import bundled, sql_reading
-from dbdyno.experiment.base import file_keys, parse_duration_s, parse_percent
+from dbdyno.experiment.base import file_keys
 from dbdyno.experiment.dialect import Dialect
 from dbdyno.experiment.errors import InputError, did_you_mean
-from dbdyno.experiment.load import Load
-from dbdyno.experiment.model import TITLE_KEYS, Client, Design, Fleet, Loading
-from dbdyno.experiment.promise import Percentiles
+from dbdyno.experiment.model import TITLE_KEYS
 from dbdyno.experiment.script_workload import resolve_script
-from dbdyno.experiment.server import ConnectionSettings, ServerSpec
-from dbdyno.experiment.shapes import TABLES, Shapes
+from dbdyno.experiment.server import ConnectionSettings
+from dbdyno.experiment.shapes import Shapes
 from dbdyno.experiment.variant import VariantLoad, move_connection_settings
 from dbdyno.experiment.workload import is_script, workload_title
 
@@ -47,9 +41,12 @@ ELSEWHERE = {
 }
 # Keys of a workload whose values may be tables.
 _TABLES = {"keys", "parameters", "tables", "replay", "options"}
-# Keys of a connection, and of a server, that name a file or a folder.
-_CONNECTION_FILES = ("tls_ca", "tls_certificate", "tls_key", "server_public_key")
-_SERVER_FILES = ("basedir", "config", "password_file")
+# The keys of a variant's tables that name a file or a folder.
+_FILES = {
+    "server": ("basedir", "config", "password_file"),
+    "session": ("tls_ca", "tls_certificate", "tls_key", "server_public_key"),
+    "proxy": ("basedir",),
+}
 # The keys that define the data of a SQL workload.
 _DATA_LISTS = ("setup", "after", "cleanup")
 # The keys of the load of a background load; the others are those of a workload.
@@ -57,32 +54,28 @@ _BACKGROUND_LOAD = ("connections", "rate", "arrivals")
 
 
 def resolve(document: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:
-    """The document with the names of the model `Experiment`, durations in seconds, and absolute paths.
-    Required sections that the document lacks are missing.
+    """The document with the keys of the model `Experiment`, complete workloads and absolute paths. Required
+    sections that the document lacks are missing.
     """
-    resolved: dict[str, Any] = dict(document.get("experiment", {}))
-    for name in set(resolved) - set(TITLE_KEYS):
+    resolved = {key: value for key, value in document.items() if key != "experiment"}
+    title = document.get("experiment", {})
+    for name in set(title) - set(TITLE_KEYS):
         fix = did_you_mean(name, TITLE_KEYS)
-        errors.append(InputError(f"experiment.{name}", resolved.pop(name), "there is no such key", fix))
+        errors.append(InputError(f"experiment.{name}", title[name], "there is no such key", fix))
+    resolved |= {name: title[name] for name in TITLE_KEYS if name in title}
     if "workload" in document:
         dialect = dialects(document)[0]
-        resolved["workloads"] = [
+        resolved["workload"] = [
             _resolve_workload(one, folder, dialect, errors) for one in document["workload"]
         ]
-    resolved["factors"] = document.get("factor", [])
     if "variant" in document:
-        resolved["variants"] = [
-            _resolve_variant(one, document, folder, errors) for one in document["variant"]
-        ]
-    if "load" in document:
-        resolved["load"] = _convert_durations(document["load"], "load", errors)
-    design = _resolve_design(document.get("design", {}), errors)
-    resolved["design"] = _convert_to_seconds(design, "design", Design, errors)
-    for section, model in (("client", Client), ("loading", Loading)):
-        resolved[section] = _convert_to_seconds(document.get(section, {}), section, model, errors)
-    resolved["override"] = document.get("override", {})
-    if "fleet" in document:
-        resolved["fleet"] = _convert_to_seconds(document["fleet"], "fleet", Fleet, errors)
+        resolved["variant"] = [_resolve_variant(one, document, folder, errors) for one in document["variant"]]
+    design = document.get("design", {})
+    if "stop" in design and "blocks" in design:
+        fix = "Drop stop for a fixed number of blocks, or drop blocks and write stop.max_blocks"
+        problem = "blocks and stop exclude each other"
+        errors.append(InputError("design.blocks", design["blocks"], problem, fix))
+        resolved["design"] = {key: value for key, value in design.items() if key != "blocks"}
     return resolved
 
 
@@ -115,65 +108,18 @@ def _dialect(variant: Mapping[str, Any]) -> Dialect:
     return sql_reading.dialect_of(variant.get("server", {}))
 
 
-def _convert_durations(load: dict[str, Any], place: str, errors: list[InputError]) -> dict[str, Any]:
-    """[load] or [variant.load] with its durations in seconds, including those of its load shapes."""
-    load = _convert_to_seconds(load, place, Load, errors)
-    for name in ("promise", "abort_if"):
-        if isinstance(limits := load.get(name), dict):
-            load[name] = _convert_to_seconds(limits, f"{place}.{name}", Percentiles, errors)
-    for name, model in TABLES.items():
-        match load.get(name):
-            case dict() as table:
-                load[name] = _convert_to_seconds(table, f"load.{name}", model, errors)
-            case list() as tables:
-                load[name] = [
-                    _convert_to_seconds(table, f"load.{name}[{number}]", model, errors)
-                    if isinstance(table, dict)
-                    else table
-                    for number, table in enumerate(tables, 1)
-                ]
-    return load
-
-
-def _convert_to_seconds(
-    table: dict[str, Any], prefix: str, model: type[BaseModel], errors: list[InputError]
-) -> dict[str, Any]:
-    """`table` with the times of its model converted to seconds, under their names in the model."""
-    table = dict(table)
-    for key in (field.removesuffix("_s") for field in model.model_fields if field.endswith("_s")):
-        if f"{key}_s" in table:
-            value = table.pop(f"{key}_s")
-            fix = f"Did you mean {prefix}.{key}?"
-            errors.append(InputError(f"{prefix}.{key}_s", value, "there is no such key", fix))
-        if key not in table:
-            continue
-        value = table.pop(key)
-        if key == "warmup" and value == "auto":
-            continue
-        try:
-            table[f"{key}_s"] = parse_duration_s(value)
-        except ValueError as error:
-            errors.append(InputError(f"{prefix}.{key}", value, str(error)))
-            # A valid placeholder, so that the rest can be validated.
-            table[f"{key}_s"] = 1.0
-    return table
-
-
 def _resolve_variant(
     variant: dict[str, Any], document: dict[str, Any], folder: Path, errors: list[InputError]
 ) -> dict[str, Any]:
-    """A variant with complete workloads, times in seconds, and absolute paths."""
-    place = f"variant[{variant.get('name', '?')}]"
+    """A variant with complete workloads and absolute paths."""
     errors += _connection_errors(variant)
-    variant = _resolve_server(move_connection_settings(variant), folder, errors)
+    variant = move_connection_settings(variant)
     variant = _resolve_changes(variant, document.get("workload", []), folder, errors)
-    variant["workloads"] += _of_own_dialect(variant, document, folder)
-    if isinstance(load := variant.get("load"), dict):
-        variant["load"] = _convert_durations(load, f"{place}.load", errors)
-    if isinstance(session := variant.get("session"), dict):
-        variant["session"] = _resolve_files(session, _CONNECTION_FILES, folder, f"{place}.session", errors)
-    if isinstance(proxy := variant.get("proxy"), dict):
-        variant["proxy"] = _resolve_files(proxy, ("basedir",), folder, f"{place}.proxy", errors)
+    variant["workload"] += _of_own_dialect(variant, document, folder)
+    for section, keys in _FILES.items():
+        if isinstance(table := variant.get(section), dict):
+            place = f"variant[{variant.get('name', '?')}].{section}"
+            variant[section] = _resolve_files(table, keys, folder, place, errors)
     return variant
 
 
@@ -184,7 +130,7 @@ def _of_own_dialect(
     the experiment (`@only`), as far as the variant does not change them.
     """
     own, shared = _dialect(variant), dialects(document)[0]
-    changed = {one.get("label") for one in variant["workloads"]}
+    changed = {one.get("label") for one in variant["workload"]}
     for workload in document.get("workload", ()) if own != shared else ():
         title = workload_title(workload)
         if title in changed or workload.get("name") not in ("sql", *bundled.names()):
@@ -192,53 +138,6 @@ def _of_own_dialect(
         texts = [_resolve_workload(workload, folder, dialect, []) for dialect in (own, shared)]
         if texts[0] != texts[1]:
             yield {**texts[0], "label": title}
-
-
-def _resolve_server(variant: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:
-    """A variant with its server's times in seconds, and files and base directory relative to the experiment's
-    file.
-    """
-    server = variant.get("server")
-    if not isinstance(server, dict):
-        return variant
-    prefix = f"variant[{variant.get('name', '?')}].server"
-    server = _convert_to_seconds(server, prefix, ServerSpec, errors)
-    return {**variant, "server": _resolve_files(server, _SERVER_FILES, folder, prefix, errors)}
-
-
-def _resolve_design(design: dict[str, Any], errors: list[InputError]) -> dict[str, Any]:
-    """[design] with the names and units of the model `Design`."""
-    if "stop" not in design:
-        return design
-    if "blocks" in design:
-        fix = "Drop stop for a fixed number of blocks, or drop blocks and write stop.max_blocks"
-        errors.append(
-            InputError("design.blocks", design["blocks"], "blocks and stop exclude each other", fix)
-        )
-    design = {key: value for key, value in design.items() if key != "blocks"}
-    if not isinstance(design["stop"], dict):
-        return design
-    stop = dict(design["stop"])
-    for name in ("half_width_percent", "max_time_s"):
-        if name in stop:
-            fix = 'Write when = { half_width = "1%" }' if name == "half_width_percent" else "Write max_time"
-            errors.append(InputError(f"design.stop.{name}", stop.pop(name), "there is no such key", fix))
-    if "max_time" in stop:
-        value = stop.pop("max_time")
-        try:
-            stop["max_time_s"] = parse_duration_s(value)
-        except ValueError as error:
-            errors.append(InputError("design.stop.max_time", value, str(error)))
-    when = stop.pop("when", "sure")
-    if when != "sure":
-        text = when.get("half_width") if isinstance(when, dict) and set(when) == {"half_width"} else None
-        percent = parse_percent(text)
-        if percent is None:
-            fix = 'Write when = "sure" or when = { half_width = "1%" }'
-            errors.append(InputError("design.stop.when", when, "there is no such rule", fix))
-        else:
-            stop["half_width_percent"] = percent
-    return {**design, "stop": stop}
 
 
 def _resolve_backgrounds(
@@ -290,15 +189,12 @@ def _share_data(workloads: list[dict[str, Any]]) -> None:
 def _resolve_changes(
     variant: dict[str, Any], workloads: list[dict[str, Any]], folder: Path, errors: list[InputError]
 ) -> dict[str, Any]:
-    """The variant with the complete workloads that it changes, under the model's key `workloads`."""
+    """The variant with the complete workloads that it changes instead of the changes."""
     variant, place = dict(variant), f"variant[{variant.get('name', '?')}]"
-    if "workloads" in variant:
-        value = variant.pop("workloads")
-        fix = "Did you mean workload?"
-        errors.append(InputError(f"{place}.workloads", value, "there is no such key", fix))
     changes = variant.pop("workload", {})
+    variant["workload"] = []
     if isinstance(changes, dict):
-        variant["workloads"] = _changed_workloads(variant, changes, workloads, folder, errors)
+        variant["workload"] = _changed_workloads(variant, changes, workloads, folder, errors)
     else:
         fix = "Write [variant.workload]"
         errors.append(InputError(f"{place}.workload", changes, "this must be a table", fix))

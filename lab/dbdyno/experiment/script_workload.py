@@ -13,7 +13,7 @@ from pydantic.json_schema import SkipJsonSchema
 from dbdyno.experiment.base import file_keys
 from dbdyno.experiment.errors import InputError
 from dbdyno.experiment.file_reading import read_file
-from dbdyno.experiment.generators import Keys
+from dbdyno.experiment.generators import Keys, KeysOrName
 from dbdyno.experiment.workload import BaseWorkload, workload_title
 from dbdyno.text import compose
 
@@ -31,7 +31,7 @@ class ScriptWorkload(BaseWorkload):
     """Values of options that the script declares; a list is text with commas."""
     prepare: bool = True
     """The script creates the data and drops them at the end; false: the load uses existing data."""
-    keys: Keys = Field(default_factory=Keys)
+    keys: KeysOrName = Field(default_factory=Keys)
     """Distribution of random keys where the script does not name one (`sysbench.rand.default`)."""
     # SHA-256 of the script and of the Lua files in its folder, which it may require.
     digest: SkipJsonSchema[str] = ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, model_validator
+from pydantic import ConfigDict, Field, RootModel, model_validator
 from typing_extensions import override
 
 from dbdyno.experiment.base import LIMITS, Duration, Model
@@ -140,15 +140,3 @@ class Shapes(Model):
     def shape(self) -> LoadShape | None:
         """How the load changes; None if it is constant."""
         return next(iter(self.chosen_shapes().values()), None)
-
-
-def _table(annotation: Any) -> type[BaseModel]:
-    """The model of a shape's table in the file; for a list of tables, the model of an entry."""
-    models = (one for one in (annotation, *get_args(annotation)) if isinstance(one, type))
-    model = next(one for one in models if issubclass(one, BaseModel))
-    if issubclass(model, RootModel):
-        model = next(iter(get_args(model.model_fields["root"].annotation)))
-    return model
-
-
-TABLES = {name: _table(field.annotation) for name, field in Shapes.model_fields.items()}

@@ -5,7 +5,6 @@ It needs no server.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
@@ -16,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dbdyno.experiment import bundled
-from dbdyno.experiment.base import file_keys, parse_duration_s
+from dbdyno.experiment.base import file_keys
 from dbdyno.experiment.calls import parse
 from dbdyno.experiment.dialect import DIALECTS, MYSQL, Dialect
 from dbdyno.experiment.errors import InputError, did_you_mean
@@ -75,10 +74,6 @@ def resolve(
         merged["file"] = str(absolute)
         # Paths in the file are relative to its folder.
         folder = absolute.parent
-    if isinstance(value := merged.get("transactions"), list):
-        merged["transactions"] = [
-            _convert_pauses(_expand_transaction(transaction), place, errors) for transaction in value
-        ]
     if isinstance(value := merged.get("replay"), dict) and isinstance(value.get("file"), str):
         recorded = (folder / Path(value["file"]).expanduser()).resolve()
         if not recorded.is_file():
@@ -194,45 +189,8 @@ def _merge(
     return merged
 
 
-def _expand_transaction(transaction: Any) -> Any:
-    """A transaction in its full form: the file may write a transaction of one statement as that statement,
-    and a statement as a string.
-    """
-    if isinstance(transaction, str):
-        transaction = {"sql": transaction}
-    if not isinstance(transaction, dict):
-        return transaction
-    if "sql" in transaction and "statements" not in transaction:
-        own = ("weight", "loops", "keying", "think")
-        shared = {key: transaction[key] for key in ("name", *own) if key in transaction}
-        # The statement has the transaction's name.
-        statement = {key: value for key, value in transaction.items() if key not in own}
-        transaction = {**shared, "statements": [statement]}
-    if isinstance(statements := transaction.get("statements"), list):
-        whole = [{"sql": one} if isinstance(one, str) else one for one in statements]
-        transaction = {**transaction, "statements": whole}
-    return transaction
-
-
-def _convert_pauses(transaction: Any, place: str, errors: list[InputError]) -> Any:
-    """A transaction with its pauses in seconds."""
-    if not isinstance(transaction, dict):
-        return transaction
-    converted = dict(transaction)
-    for key in ("keying", "think"):
-        if (value := converted.pop(key, None)) is None:
-            continue
-        try:
-            converted[f"{key}_s"] = parse_duration_s(value)
-        except ValueError as error:
-            errors.append(InputError(f"{place}.transactions.{key}", value, str(error)))
-    return converted
-
-
 def _resolve_generator(key: str, generator: Any, folder: Path, errors: list[InputError]) -> Any:
-    """A generator with the absolute path of its CSV file; a list becomes `one_of(...)`."""
-    if isinstance(generator, list):
-        return f"one_of({', '.join(map(repr, generator))})"
+    """A generator with the absolute path of its CSV file."""
     if not isinstance(generator, str) or "csv" not in generator:
         return generator
     try:
@@ -255,7 +213,7 @@ def valid_workloads(workloads: Iterable[Any]) -> Iterator[SqlWorkload]:
     for workload in workloads:
         if isinstance(workload, dict) and workload.get("name") == "sql":
             with suppress(ValidationError):
-                yield SqlWorkload.model_validate_json(json.dumps(workload, default=str))
+                yield SqlWorkload.from_file(workload)
 
 
 def find_errors(workload: SqlWorkload, dialects: Iterable[Dialect]) -> list[InputError]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, create_model
 from pydantic.json_schema import SkipJsonSchema
 
 from dbdyno.experiment.base import LIMITS, Duration, Model
@@ -36,6 +36,8 @@ Name = Annotated[str, Field(min_length=1, max_length=120)]
 ACCESS = r"^(scan|[A-Za-z_][A-Za-z0-9_]*(,covering)?)$"
 
 
+# Statements and transactions have short forms. Below these pydantic validates Python's values, not JSON, so a
+# tuple that accepts a list is not strict.
 class SqlStatement(Model):
     """One statement, with `:name` for each parameter."""
 
@@ -49,7 +51,7 @@ class SqlStatement(Model):
     """Parameter of the statement whose value is the number of these rows, such as that of a LIMIT."""
     mode: Literal["prepared", "text"] | None = None
     """Send this statement prepared or as text, if other than the workload's `statements`."""
-    draw: tuple[str, ...] = ()
+    draw: tuple[str, ...] = Field(default=(), strict=False)
     """Parameters that get a new value just before this statement, not once per transaction."""
     repeat: int = Field(default=1, ge=1, le=100_000)
     """How often the statement is sent."""
@@ -61,6 +63,14 @@ class SqlStatement(Model):
     def plan(self) -> dict[str, Any]:
         """The statement of an engine plan."""
         return self.model_dump(mode="json", exclude_none=True, exclude={"line", "access"})
+
+
+# A statement without further keys.
+_StatementText = Annotated[Sql, Field(description=SqlStatement.model_fields["sql"].description)]
+
+
+def _as_statement(value: Any) -> Any:
+    return {"sql": value} if isinstance(value, str) else value
 
 
 class SqlLoop(Model):
@@ -81,9 +91,14 @@ class SqlTransaction(Model):
     """Name of the transaction in records, by default `transaction` and a number."""
     weight: float = Field(default=1.0, ge=0, allow_inf_nan=False)
     """Frequency relative to the other transactions."""
-    statements: tuple[SqlStatement, ...] = Field(min_length=1)
+    statements: tuple[
+        Annotated[
+            SqlStatement, BeforeValidator(_as_statement, json_schema_input_type=_StatementText | SqlStatement)
+        ],
+        ...,
+    ] = Field(min_length=1, strict=False)
     """The statements, in order; a string is a statement without further keys."""
-    loops: tuple[SqlLoop, ...] = ()
+    loops: tuple[SqlLoop, ...] = Field(default=(), strict=False)
     """Groups of statements that are repeated together, such as the lines of an order."""
     keying_s: Duration | None = None
     """Closed loop: the pause of a connection before the transaction; no latency includes it."""
@@ -100,6 +115,44 @@ class SqlTransaction(Model):
             if pauses and seconds:
                 plan[key] = round(seconds * 1e6)
         return plan
+
+
+# The keys of a transaction that one of a single statement has besides those of the statement.
+_TRANSACTION_KEYS = ("weight", "loops", "keying", "think")
+_transaction_fields: Any = {
+    name: (field.annotation, field)
+    for name, field in SqlTransaction.model_fields.items()
+    if field.alias in _TRANSACTION_KEYS
+}
+SqlTransactionOfOneStatement = create_model(
+    "SqlTransactionOfOneStatement",
+    __base__=SqlStatement,
+    __doc__="A transaction of one statement, which has its name.",
+    **_transaction_fields,
+)
+
+
+def _as_transaction(value: Any) -> Any:
+    """A transaction of one statement in full: a text, or the table of the statement."""
+    value = _as_statement(value)
+    if not isinstance(value, dict) or "sql" not in value or "statements" in value:
+        return value
+    # The statement has the transaction's name.
+    shared = {key: value[key] for key in ("name", *_TRANSACTION_KEYS) if key in value}
+    return {**shared, "statements": [{key: value[key] for key in value if key not in _TRANSACTION_KEYS}]}
+
+
+AnyTransaction = Annotated[
+    SqlTransaction,
+    BeforeValidator(
+        _as_transaction,
+        json_schema_input_type=_StatementText | SqlTransactionOfOneStatement | SqlTransaction,
+    ),
+]
+
+
+def _one_of(value: Any) -> Any:
+    return f"one_of({', '.join(map(repr, value))})" if isinstance(value, list) else value
 
 
 class SqlConsistency(Model):
@@ -152,9 +205,11 @@ class SqlWorkload(BaseWorkload):
     """A .sql file with the following keys; parameters and numbers of rows here replace those of the file."""
     options: dict[str, int | float] = Field(default_factory=dict)
     """Values of the options that the .sql file declares; those of a bundled workload are keys themselves."""
-    parameters: dict[str, str] = Field(default_factory=dict)
+    parameters: dict[
+        str, Annotated[str, BeforeValidator(_one_of, json_schema_input_type=str | list[float | str])]
+    ] = Field(default_factory=dict)
     """For each `:name` in statements the source of its values: a generator, or a list of values."""
-    transactions: tuple[SqlTransaction, ...] = ()
+    transactions: tuple[AnyTransaction, ...] = ()
     """The transactions; a string is a transaction of one statement. Required without `file` and `replay`."""
     replay: SqlReplay | None = None
     """A recorded log, instead of transactions."""

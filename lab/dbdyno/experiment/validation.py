@@ -6,51 +6,19 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, RootModel, Tag, ValidationError
 from pydantic_core import ErrorDetails
 
-from dbdyno.experiment import bundled, shapes
-from dbdyno.experiment import model as models
-from dbdyno.experiment.base import file_key, file_keys
+from dbdyno.experiment import bundled
+from dbdyno.experiment.base import file_keys
 from dbdyno.experiment.errors import InputError, did_you_mean
-from dbdyno.experiment.model import Experiment
-from dbdyno.experiment.variant import Proxy
+from dbdyno.experiment.model import TITLE_KEYS, Experiment, OltpName
+from dbdyno.experiment.overrides import LISTED
 
-# Sections whose name in the model differs from the name in the file.
-_SECTION = {"workloads": "workload", "variants": "variant"}
-_MODEL: dict[str, type[BaseModel]] = {
-    "workload": models.OltpWorkload,
-    "workload.keys": models.Keys,
-    "lua": models.ScriptWorkload,
-    "lua.keys": models.Keys,
-    "sql": models.SqlWorkload,
-    "sql.replay": models.SqlReplay,
-    "sql.transactions": models.SqlTransaction,
-    "sql.transactions.statements": models.SqlStatement,
-    "sql.tables": models.SqlTable,
-    "workload.background": models.Background,
-    "sql.background": models.Background,
-    "load": models.Load,
-    "load.promise": models.Promise,
-    "load.abort_if": models.AbortIf,
-    **{f"load.{key}": table for key, table in shapes.TABLES.items()},
-    "design": models.Design,
-    "design.stop": models.Stop,
-    "client": models.Client,
-    "variant": models.Variant,
-    "variant.server": models.ServerSpec,
-    "variant.session": models.SessionSettings,
-    "variant.load": models.VariantLoad,
-    "variant.data": models.VariantData,
-    "variant.proxy": Proxy,
-}
-_MODELS: tuple[type[BaseModel], ...] = (*_MODEL.values(), models.Loading, models.Fleet)
-# Name of a field in the model -> key in the file.
-_KEY = {field: file_key(field) for model in _MODELS for field in model.model_fields}
 # The expected type, by pydantic's name of the error.
 _WANTED = {
     "string_type": "text in quotes",
@@ -95,17 +63,22 @@ class Validated:
     errors: Sequence[InputError] = ()
 
 
-def validate(resolved: Mapping[str, Any], reported: Iterable[InputError] = ()) -> Validated:
-    """The experiment of the input of its model. A key with an error in `reported` has no second one."""
+def validate(
+    document: Mapping[str, Any], reported: Iterable[InputError] = (), *, is_stored: bool = False
+) -> Validated:
+    """The experiment of a resolved file, or of one that a run has stored. A key with an error in `reported`
+    has no second one.
+    """
     valid: dict[str, Any] = {}
     try:
-        # Validated as JSON: strict mode then accepts a list for a tuple and text for a path, but not text for
-        # a number.
-        experiment = Experiment.model_validate_json(json.dumps(resolved, default=str), context=valid)
+        if is_stored:
+            experiment = Experiment.model_validate_json(json.dumps(document, default=str))
+        else:
+            experiment = Experiment.from_file(document, valid)
     except ValidationError as error:
         # One error per key: a union reports an error for every branch that does not match.
         details = [detail for detail in error.errors() if not _is_echo(detail)]
-        by_key = {error.key: error for error in (_to_input_error(detail, resolved) for detail in details)}
+        by_key = {error.key: error for error in (_to_input_error(detail, document) for detail in details)}
         known = {one.key for one in reported}
         errors = [
             one for key, one in by_key.items() if key not in known and not _is_inherited(one, by_key.values())
@@ -115,9 +88,9 @@ def validate(resolved: Mapping[str, Any], reported: Iterable[InputError] = ()) -
     return Validated(experiment, valid)
 
 
-def _section(field: str) -> str:
-    """The section of the file in which a field of the model is."""
-    return "experiment" if field in models.TITLE_KEYS else file_key(field)
+def _section(key: str) -> str:
+    """The section of the file in which a key of the model is."""
+    return "experiment" if key in TITLE_KEYS else key
 
 
 def _is_inherited(error: InputError, errors: Iterable[InputError]) -> bool:
@@ -144,28 +117,25 @@ def _is_echo(error: ErrorDetails) -> bool:
 
 def _to_input_error(error: ErrorDetails, document: Mapping[str, Any]) -> InputError:
     """Convert an error of the validation; `document` has the names of the list entries."""
-    location = tuple(part for part in error["loc"] if part not in _BRANCHES)
+    path = tuple(part for part in error["loc"] if part not in _BRANCHES)
     # The variant that changes the workload in which the error is.
-    owner = location[:2] if location[:1] == ("variants",) and location[2:3] == ("workloads",) else ()
-    location = location[len(owner) :]
-    family = ""
-    if location[:1] == ("workloads",) and location[2:3] in (("sql",), ("lua",), ("oltp",)):
-        # The kind of workload, from the branch of the union that pydantic chose.
-        family = str(location[2]) if location[2] != "oltp" else ""
+    owner = path[:2] if path[:1] == ("variant",) and path[2:3] == ("workload",) else ()
+    location = path[len(owner) :]
+    if location[:1] == ("workload",):
+        # Without the kind of workload, the branch of the union that pydantic chose.
         location = (*location[:2], *location[3:])
-    key, last = _format_key(location, document), str(location[-1]) if location else ""
+    key = _format_key(location, document)
     if owner:
         key = f"{_format_key(owner, document)}.workload{key.partition(']')[2]}"
     value, kind = error["input"], error["type"]
     context = error.get("ctx", {})
     if kind == "extra_forbidden":
-        return InputError(
-            key, value, "there is no such key", did_you_mean(last, _known_keys(location, family))
-        )
+        known = [key for table in _tables(_type_of(path[:-1])) for key in file_keys(table)]
+        return InputError(key, value, "there is no such key", did_you_mean(str(path[-1]), known))
     if kind == "missing":
         return InputError(key, None, "this is missing", _EXAMPLES.get(key, "Add it"))
     if kind == "literal_error":
-        return _choice(key, value, location)
+        return _choice(key, value, path)
     fix = _WORDS.get(key, "")
     if kind in _BOUND:
         name, text = _BOUND[kind]
@@ -179,44 +149,33 @@ def _to_input_error(error: ErrorDetails, document: Mapping[str, Any]) -> InputEr
             key, value, "only letters, digits, dots, dashes and underscores, and a letter or digit first"
         )
     if kind == "value_error":
-        return InputError(key, None if isinstance(value, dict) else value, str(context["error"]))
+        # A table's rules concern several of its keys.
+        is_table = isinstance(value, dict) and any(_tables(_type_of(path)))
+        return InputError(key, None if is_table else value, str(context["error"]))
     of_any_kind = "variables" in location or location[2:3] == ("options",)
     expected = "text, a number, true or false" if of_any_kind else _WANTED.get(kind)
     return InputError(key, value, f"this must be {expected}" if expected else error["msg"], fix)
 
 
 def _format_key(location: tuple[int | str, ...], document: Mapping[str, Any]) -> str:
-    """("variants", 1, "server", "cpus") -> "variant[pool].server.cpus"."""
-    if location and location[0] in models.TITLE_KEYS:
+    """("variant", 1, "server", "cpus") -> "variant[pool].server.cpus"."""
+    if location and location[0] in TITLE_KEYS:
         return f"experiment.{location[0]}"
     text = ""
     for index, part in enumerate(location):
         if isinstance(part, int):
-            entry = document[str(location[0])][part] if index == 1 and str(location[0]) in _SECTION else None
+            entry = document[str(location[0])][part] if index == 1 and location[0] in LISTED else None
             name = (entry.get("label") or entry.get("name")) if isinstance(entry, dict) else None
             text += f"[{name}]" if isinstance(name, str) and location[-1] != "name" else f"[{part + 1}]"
         else:
-            word = _SECTION.get(part, part) if index == 0 else _KEY.get(part, part)
-            text += f".{word}" if text else word
+            text += f".{part}" if text else part
     return text
 
 
-def _known_keys(location: tuple[int | str, ...], family: str) -> list[str]:
-    words = [part for part in location[:-1] if isinstance(part, str)]
-    if not words:
-        return []
-    if family:
-        # The word after "tables" is the name of a table.
-        words = [family, *(words[1:2] if words[1:2] == ["tables"] else words[1:])]
-    section = ".".join([_SECTION.get(words[0], words[0]), *words[1:]])
-    model = _MODEL.get(section)
-    return file_keys(model) if model else []
-
-
-def _choice(key: str, value: Any, location: tuple[int | str, ...]) -> InputError:
-    if location[0] == "workloads" and location[-1] == "name":
+def _choice(key: str, value: Any, path: tuple[int | str, ...]) -> InputError:
+    if "workload" in path and path[-1] == "name":
         near = difflib.get_close_matches(str(value), bundled.names(), n=1)
-        names = (*get_args(models.OltpName), "sql")
+        names = (*get_args(OltpName), "sql")
         fix = (
             f"Did you mean {near[0]}? dbdyno workloads lists all"
             if near
@@ -224,18 +183,41 @@ def _choice(key: str, value: Any, location: tuple[int | str, ...]) -> InputError
             'For a Lua script, set script = "FILE.lua" and omit name'
         )
         return InputError(key, value, "there is no such workload", fix)
-    model: Any = models.Experiment
-    if location[0] == "workloads":
-        # Search the rest of the location in the kind of workload that has such a key.
-        location = location[2:]
-        kinds = (models.OltpWorkload, models.SqlWorkload, models.ScriptWorkload)
-        model = next(kind for kind in kinds if location[0] in kind.model_fields)
-    for part in location:
-        if isinstance(part, str):
-            annotation = model.model_fields[part].annotation
-            nested = (one for one in (annotation, *get_args(annotation)) if hasattr(one, "model_fields"))
-            model = next(nested, annotation)
-    return InputError(key, value, "there is no such choice", did_you_mean(str(value), _choices(model)))
+    return InputError(
+        key, value, "there is no such choice", did_you_mean(str(value), _choices(_type_of(path)))
+    )
+
+
+def _type_of(path: Iterable[int | str]) -> Any:
+    """The type of the value at a place of the experiment."""
+    kind: Any = Experiment
+    for part in path:
+        kind = next(_types_below(kind, part), None)
+    return kind
+
+
+def _tables(kind: Any) -> Iterator[type[BaseModel]]:
+    """The models of a type that may be a union."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        yield kind
+    for one in get_args(kind):
+        yield from _tables(one)
+
+
+def _types_below(kind: Any, part: int | str) -> Iterator[Any]:
+    """The types that a value of this type may have in an entry or under a key, or as a branch of a union."""
+    arguments = get_args(kind)
+    if isinstance(kind, type) and issubclass(kind, RootModel):
+        yield from _types_below(kind.model_fields["root"].annotation, part)
+    elif isinstance(kind, type) and issubclass(kind, BaseModel):
+        yield from (field.annotation for field in kind.model_fields.values() if field.alias == part)
+    elif get_origin(kind) is Annotated:
+        yield from arguments[:1] if Tag(str(part)) in arguments else _types_below(arguments[0], part)
+    elif get_origin(kind) in (dict, tuple):
+        yield arguments[1] if isinstance(part, str) else arguments[0]
+    else:
+        for one in arguments:
+            yield from _types_below(one, part)
 
 
 def _choices(annotation: Any) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dbdyno.experiment.base import DURATION_S_MAX, CpuList, Duration, Model, VariableValue
+from dbdyno.experiment.base import CpuList, Duration, DurationOrZero, Model, VariableValue
 from dbdyno.experiment.dialect import DIALECTS, IsolationLevel
 from dbdyno.experiment.quantities import variable_name
 from dbdyno.experiment.server import ConnectionSettings
@@ -72,7 +72,7 @@ class VariantLoad(Model):
     """Open loop: maximum number of transactions that wait for a connection."""
     on_lost: Literal["reconnect", "stop"] | None = None
     """When a connection is lost: reconnect, or end the trial."""
-    give_up_s: float | None = Field(default=None, ge=0, le=DURATION_S_MAX)
+    give_up_s: DurationOrZero | None = None
     """Reconnect timeout."""
 
     def changes(self) -> dict[str, Any]:
