@@ -1,27 +1,39 @@
-"""Finds errors of an experiment whose values are valid individually but not together."""
+"""The register of rules: they find errors of an experiment whose values are valid individually but not
+together.
+
+A rule is a function with the decorator `rule`. Its parameters are the names of what it needs: sections, by
+the fields of `Experiment`, or `experiment`, for what the compared sections say together. It runs if these
+sections are valid, whatever the others are.
+"""
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from dbdyno.experiment import slices, sql_reading
+from dbdyno.experiment.base import file_key
 from dbdyno.experiment.dialect import POSTGRESQL
 from dbdyno.experiment.errors import InputError, did_you_mean
-from dbdyno.experiment.family import allows_false_discoveries, has_verdict, is_factorial
+from dbdyno.experiment.family import has_verdict, is_factorial
 from dbdyno.experiment.model import (
     FLEET_LOCAL,
+    Client,
     ConnectionSettings,
+    Design,
     Experiment,
+    Factor,
+    Fleet,
     Load,
     ScriptWorkload,
     SqlWorkload,
     Variant,
+    Workload,
 )
 from dbdyno.experiment.resolving import relocate
 from dbdyno.experiment.variant import PROXY_TITLES
@@ -34,13 +46,37 @@ _FORWARDS_ALL = "haproxy"
 DURATION_S_MIN = 0.5
 
 
-def find_independent_errors(document: Mapping[str, Any]) -> Iterator[InputError]:
-    """Errors that are found although other values are invalid."""
+Find = Callable[..., Iterable[InputError]]
+AnyFind = TypeVar("AnyFind", bound=Find)
+# In the order in which their errors are listed.
+RULES: list[Find] = []
+# The sections of a rule that needs `experiment`.
+_COMPARED = ("design", "load", "workloads", "variants")
+
+
+def rule(find: AnyFind) -> AnyFind:
+    """Register a function that yields errors."""
+    RULES.append(find)
+    return find
+
+
+def find_errors(experiment: Experiment, invalid: Collection[str] = ()) -> Iterator[InputError]:
+    """The errors by all rules that need none of the `invalid` sections of the file."""
+    known = {**dict(experiment), "experiment": experiment}
+    for find in RULES:
+        names = inspect.signature(find).parameters
+        sections = {one for name in names for one in (_COMPARED if name == "experiment" else (name,))}
+        if not any(file_key(one) in invalid for one in sections):
+            yield from find(**{name: known[name] for name in names})
+
+
+def find_duplicates(document: Mapping[str, Any]) -> Iterator[InputError]:
+    """Names that several variants or workloads of a file have, whatever else is wrong with these."""
     yield from _duplicate_errors("variant", [str(one.get("name")) for one in document.get("variant", ())])
     yield from _duplicate_errors("workload", [workload_title(one) for one in document.get("workload", ())])
-    yield from find_override_errors(document.get("override", {}))
 
 
+@rule
 def find_override_errors(override: Mapping[str, Any]) -> Iterator[InputError]:
     """Errors in the codes and the reasons of [override]."""
     for code, reason in override.items():
@@ -53,12 +89,13 @@ def find_override_errors(override: Mapping[str, Any]) -> Iterator[InputError]:
             yield InputError(f"override.{code}", reason, "an override needs a reason", fix)
 
 
-def _duration_errors(experiment: Experiment) -> Iterator[InputError]:
-    if experiment.load.duration_s < DURATION_S_MIN:
-        problem = "a trial measures at least 500ms"
-        yield InputError("load.duration", f"{experiment.load.duration_s:g}s", problem)
+@rule
+def _duration_errors(load: Load) -> Iterator[InputError]:
+    if load.duration_s < DURATION_S_MIN:
+        yield InputError("load.duration", f"{load.duration_s:g}s", "a trial measures at least 500ms")
 
 
+@rule
 def _comparison_errors(experiment: Experiment) -> Iterator[InputError]:
     """Errors of rules that need variants that differ."""
     if experiment.design.stop is not None and len(experiment.variants) < 2:
@@ -73,17 +110,16 @@ def _comparison_errors(experiment: Experiment) -> Iterator[InputError]:
             yield InputError("design.max_loss_percent", None, problem, "Leave it out, or change a variant")
 
 
-def _error_rate_errors(experiment: Experiment) -> Iterator[InputError]:
+@rule
+def _error_rate_errors(design: Design, load: Load, factors: Sequence[Factor]) -> Iterator[InputError]:
     """What a false discovery rate cannot be combined with: it is known only when all p-values are."""
-    design, rate = experiment.design, experiment.design.error_rate
-    if not allows_false_discoveries(experiment):
+    if design.error_rate != "false-discovery":
         return
     conflicts = {
-        "factors have a family-wise error rate": is_factorial(experiment),
+        "factors have a family-wise error rate": len(factors) > 1,
         "with design.stop a verdict may come after any block": design.stop is not None,
         "the gate of max_loss has a family-wise error rate": design.max_loss_percent is not None,
-        "single loads have a family-wise error rate": len(experiment.load.points()) > 1
-        and experiment.load.promise is None,
+        "single loads have a family-wise error rate": len(load.points()) > 1 and load.promise is None,
     }
     fixes = (
         "Leave it out",
@@ -93,9 +129,14 @@ def _error_rate_errors(experiment: Experiment) -> Iterator[InputError]:
     )
     for (problem, is_conflict), fix in zip(conflicts.items(), fixes, strict=True):
         if is_conflict:
-            yield InputError("design.error_rate", rate, problem, fix)
+            yield InputError("design.error_rate", design.error_rate, problem, fix)
 
 
+# A function of another module, which decides by it too.
+rule(slices.find_errors)
+
+
+@rule
 def _promise_errors(experiment: Experiment) -> Iterator[InputError]:
     """What a promise, or the probe that finds its rates, cannot do."""
     load = experiment.load
@@ -113,43 +154,44 @@ def _promise_errors(experiment: Experiment) -> Iterator[InputError]:
         yield InputError("load.promise", None, problem, f'{fix}, or set state = "restore" or "reset"')
 
 
-def _metric_errors(experiment: Experiment) -> Iterator[InputError]:
+@rule
+def _metric_errors(design: Design, load: Load, factors: Sequence[Factor]) -> Iterator[InputError]:
     """Errors for metrics that cannot be compared."""
-    names = experiment.design.metrics
-    if experiment.load.promise is not None and names:
+    names = design.metrics
+    if load.promise is not None and names:
         problem, fix = "with a promise the capacity is judged", "Leave out metrics, or leave out the promise"
         yield InputError("design.metrics", list(names), problem, fix)
-    elif experiment.load.rate and "throughput" in names:
+    elif load.rate and "throughput" in names:
         problem, fix = "the rate fixes the throughput", "Leave out throughput, or replace rate by connections"
         yield InputError("design.metrics", list(names), problem, fix)
-    if is_factorial(experiment) and len(names) > 1:
+    if len(factors) > 1 and len(names) > 1:
         problem = "factors are compared by one metric"
         yield InputError("design.metrics", list(names), problem, f'Write metrics = ["{names[0]}"]')
 
 
-def _statement_errors(experiment: Experiment) -> Iterator[InputError]:
+@rule
+def _statement_errors(workloads: Sequence[Workload], variants: Sequence[Variant]) -> Iterator[InputError]:
     """Errors in the SQL of the workloads, by the dialects of the servers that run it."""
-    for workload in experiment.workloads:
+    for workload in workloads:
         users = [
-            variant
-            for variant in experiment.variants
-            if all(own.title != workload.title for own in variant.workloads)
+            variant for variant in variants if all(own.title != workload.title for own in variant.workloads)
         ]
         if isinstance(workload, SqlWorkload):
-            servers = (variant.server for variant in users or experiment.variants[:1])
+            servers = (variant.server for variant in users or variants[:1])
             dialects = sql_reading.dialects_of(servers)
             yield from sql_reading.find_errors(workload, dialects)
-    for variant in experiment.variants:
+    for variant in variants:
         for own in variant.workloads:
             if isinstance(own, SqlWorkload):
                 errors = sql_reading.find_errors(own, [sql_reading.dialect_of(variant.server)])
                 yield from relocate(errors, own.title, f"variant[{variant.name}].workload")
 
 
-def _background_errors(experiment: Experiment) -> Iterator[InputError]:
+@rule
+def _background_errors(workloads: Sequence[Workload], variants: Sequence[Variant]) -> Iterator[InputError]:
     """Errors of background loads: their names, their statements, and tables that nothing would load."""
-    dialects = sql_reading.dialects_of(variant.server for variant in experiment.variants)
-    for workload in experiment.workloads:
+    dialects = sql_reading.dialects_of(variant.server for variant in variants)
+    for workload in workloads:
         if isinstance(workload, ScriptWorkload):
             continue
         place = f"workload[{workload.title}].background"
@@ -175,6 +217,7 @@ def _has_several_data(experiment: Experiment, variant: Variant) -> bool:
     return len(data) > 1
 
 
+@rule
 def _all_variant_errors(experiment: Experiment) -> Iterator[InputError]:
     errors: list[InputError] = []
     for variant in experiment.variants:
@@ -273,14 +316,15 @@ def _proxy_errors(place: str, variant: Variant, transport: str) -> Iterator[Inpu
         yield InputError(f"{place}.session.tls", variant.session.tls, problem, fix)
 
 
-def _fleet_errors(experiment: Experiment) -> Iterator[InputError]:
+@rule
+def _fleet_errors(
+    fleet: Fleet | None, load: Load, client: Client, variants: Sequence[Variant]
+) -> Iterator[InputError]:
     """Errors of a fleet that other sections cause."""
-    fleet = experiment.fleet
     if fleet is None:
         return
-    workers = 1 if experiment.client.workers == "auto" else experiment.client.workers
-    loops = fleet.engines * workers
-    for connections in experiment.load.connections:
+    loops = fleet.engines * (1 if client.workers == "auto" else client.workers)
+    for connections in load.connections:
         if connections < loops:
             problem = (
                 f"{connections} connections are too few for {loops} event loops ({fleet.engines} engines)"
@@ -290,7 +334,7 @@ def _fleet_errors(experiment: Experiment) -> Iterator[InputError]:
             )
     if fleet.address == FLEET_LOCAL:
         return
-    for variant in experiment.variants:
+    for variant in variants:
         key = f"variant[{variant.name}].server"
         if variant.server.is_private:
             yield InputError(
@@ -299,7 +343,7 @@ def _fleet_errors(experiment: Experiment) -> Iterator[InputError]:
                 "servers that dbdyno starts listen on this machine only, and the fleet's hosts are others",
                 f'Give the url of a server that they reach, or write address = "{FLEET_LOCAL}" in [fleet]',
             )
-        elif experiment.load_for(variant).transport == "unix":
+        elif (variant.load.transport or load.transport) == "unix":
             yield InputError(
                 "load.transport",
                 "unix",
@@ -308,14 +352,15 @@ def _fleet_errors(experiment: Experiment) -> Iterator[InputError]:
             )
 
 
-def _state_per_errors(experiment: Experiment) -> Iterator[InputError]:
+@rule
+def _state_per_errors(design: Design) -> Iterator[InputError]:
     """Data that are not renewed have no start that several workloads could share."""
-    design = experiment.design
     if design.state_per == "block" and not design.renews_data:
         problem = f"state = {design.state!r} keeps the data of each workload apart"
         yield InputError("design.state_per", "block", problem, 'Set state = "restore" or "reset"')
 
 
+@rule
 def _state_errors(experiment: Experiment) -> Iterator[InputError]:
     """Errors of servers that do not support `state`."""
     state = experiment.design.state
@@ -371,32 +416,3 @@ def _duplicate_errors(section: str, names: list[str]) -> Iterator[InputError]:
     for name, count in Counter(names).items():
         if count > 1:
             yield InputError(f"{section}[{name}]", None, f"{count} of them have this name", fix)
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A rule about the combination of values."""
-
-    # Yields the errors.
-    find: Callable[[Experiment], Iterable[InputError]]
-    # The sections of the file whose values it combines. It holds for experiments in which these are valid.
-    needs: frozenset[str]
-
-
-RULES = tuple(
-    Rule(find, frozenset(needs.split()))
-    for find, needs in (
-        (_duration_errors, "load"),
-        (_comparison_errors, "design variant workload load"),
-        (_error_rate_errors, "design variant load"),
-        (slices.find_errors, "design variant workload load"),
-        (_promise_errors, "load variant workload design"),
-        (_metric_errors, "design load variant"),
-        (_state_errors, "design variant workload"),
-        (_state_per_errors, "design"),
-        (_statement_errors, "workload variant"),
-        (_background_errors, "workload variant"),
-        (_all_variant_errors, "variant workload load design"),
-        (_fleet_errors, "fleet load design client variant"),
-    )
-)

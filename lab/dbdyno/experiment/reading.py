@@ -137,7 +137,7 @@ def from_document(
     resolved = resolve(document, folder, of_values)
     validated = validate(resolved, of_values)
     errors.add([*of_values, *validated.errors])
-    errors.add(combinations.find_independent_errors(document))
+    errors.add(combinations.find_duplicates(document))
     if validated.experiment is None:
         # Also report errors in the SQL of a valid workload if another one is invalid.
         for workload in sql_reading.valid_workloads(resolved.get("workload", ())):
@@ -149,9 +149,7 @@ def from_document(
         twin_errors: list[InputError] = []
         experiment = _with_twin(experiment, twin_errors)
         errors.add(twin_errors)
-    for rule in combinations.RULES:
-        if not invalid & rule.needs:
-            errors.add(rule.find(experiment))
+    errors.add(combinations.find_errors(experiment, invalid))
     if errors.entries:
         raise InvalidExperiment(source, errors.entries)
     return experiment

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.experiment.base import file_keys
-from dbdyno.experiment.combinations import RULES, find_override_errors
+from dbdyno.experiment.combinations import find_errors, find_override_errors
 from dbdyno.experiment.errors import InputError, InvalidExperiment, did_you_mean
 from dbdyno.experiment.model import Design, Experiment, Load
 from dbdyno.experiment.overrides import change_overrides, parse_assignment
@@ -149,14 +149,9 @@ def _validate(
     changed = validated.experiment
     if changed is None:
         return experiment
-    known = {str(one) for one in _combination_errors(experiment)}
-    errors += [one for one in _combination_errors(changed) if str(one) not in known]
+    known = {str(one) for one in find_errors(experiment)}
+    errors += [one for one in find_errors(changed) if str(one) not in known]
     return changed
-
-
-def _combination_errors(experiment: Experiment) -> Iterator[InputError]:
-    for rule in RULES:
-        yield from rule.find(experiment)
 
 
 def _leave_out_others(
