@@ -32,7 +32,6 @@ from unittest import mock
 
 import jsonschema_rs
 
-from dbdyno.commands.comparison_output import show
 from dbdyno.decide import stopping
 from dbdyno.decide.gate import gate, require_gate
 from dbdyno.experiment.metrics import HIGHER_IS_BETTER
@@ -48,6 +47,7 @@ from dbdyno.store import EXPLAINED, MEASURED, VERDICT
 from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.verdict import VerdictFile
+from dbdyno.terminal.result import show
 from dbdyno.verdict import judge
 
 from .fuzz_cases import Case, draw

@@ -17,12 +17,12 @@ def main() -> None:
         try:
             hand_over(sys.argv[1], sys.argv[2:])
         except Problem as problem:
-            from dbdyno.commands.failures import print_problem  # noqa: PLC0415 — only a failure needs it.
+            from dbdyno.terminal.messages import print_problem  # noqa: PLC0415 — only a failure needs it.
 
             print_problem(problem)
             sys.exit(problem.exit_code)
     from dbdyno import passwords  # noqa: PLC0415 — a drop-in does not need them.
-    from dbdyno.commands.interrupts import handle_interrupts  # noqa: PLC0415
+    from dbdyno.terminal.interrupts import handle_interrupts  # noqa: PLC0415
 
     passwords.protect()
 

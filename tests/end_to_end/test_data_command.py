@@ -19,12 +19,12 @@ from tests.end_to_end.test_run_command import Running, url
 
 from dbdyno.cli.servers import data as data_command
 from dbdyno.commands.choices import Action
-from dbdyno.commands.failures import print_problem
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.problem import Problem
 from dbdyno.run.marked_tables import table_hash
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
+from dbdyno.terminal.messages import print_problem
 
 SHORT = ("--connections", "1", "--time", "500ms", "--warmup", "0s", "--workers", "1")
 SPECS = {

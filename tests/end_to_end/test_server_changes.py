@@ -26,7 +26,6 @@ from tests.end_to_end.test_compare_reached_postgresql import RIGHTS
 
 from dbdyno.cli.servers import data as data_command
 from dbdyno.commands.choices import Action
-from dbdyno.commands.failures import print_problem
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.problem import Problem
 from dbdyno.servers.kinds.local import LocalServer
@@ -35,6 +34,7 @@ from dbdyno.servers.kinds.remote_changes import StoredChanges, stored_changes
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.url import parse_url
 from dbdyno.servers.workspace import Workspace
+from dbdyno.terminal.messages import print_problem
 
 EXPERIMENT = """
 [experiment]

@@ -19,8 +19,6 @@ from tests.unit.sentences import check_sentences
 from tests.unit.stored_run import Making
 
 from dbdyno.checks.design import support_of_verdict
-from dbdyno.commands import comparison_output
-from dbdyno.commands.progress_output import block_text
 from dbdyno.decide.capacity import Capacities
 from dbdyno.decide.comparison import Comparison, comparison_entry
 from dbdyno.decide.decision import compare_all
@@ -42,6 +40,8 @@ from dbdyno.stats.capacity import BEYOND_MAX, log_capacity
 from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.preparation import WarmupTrial
+from dbdyno.terminal.progress import block_text
+from dbdyno.terminal.result import describe, show
 
 TARGET = {"protocol": "mysql", "endpoints": [{"unix": {"path": "/x"}}], "user": "u", "database": "d"}
 FILE = """
@@ -334,7 +334,7 @@ def test_a_probe_without_transactions_finds_no_rates() -> None:
 
 def test_the_plan_says_what_the_probe_is() -> None:
     console = Console(record=True, width=200)
-    comparison_output.describe(console, read(), None)
+    describe(console, read(), None)
     lines = console.export_text().splitlines()
     assert any(
         line.startswith(
@@ -356,7 +356,7 @@ def test_the_table_has_the_capacity_of_both_variants(
     }
     making = Making(connections=(64,), rates=(700.0, 900.0))
     run = Judged(making=making, more={"capacity": capacity}).write(tmp_path)
-    comparison_output.show(run, run.experiment())
+    show(run, run.experiment())
     rows = table_rows(capsys.readouterr().out.splitlines())
     assert rows["a", "capacity"] == ["801.0"]
     assert rows["b", "capacity"][:2] == ["<", "700.0"]

@@ -18,7 +18,6 @@ from tests.unit.sentences import check_sentences
 from tests.unit.simulated_trials import measured
 from tests.unit.stored_run import verdict_of
 
-from dbdyno.commands import comparison_output
 from dbdyno.decide.decision import compare_all
 from dbdyno.decide.second_lines import highest_throughput
 from dbdyno.experiment.model import Experiment, Factor
@@ -30,6 +29,7 @@ from dbdyno.stats.paired import ALPHA, Ratios, joint_effects
 from dbdyno.stats.repeated import Looks
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import HighestThroughput
+from dbdyno.terminal import result
 
 PEAKS = {"a": [-0.2, 0.0, -0.2], "b": [-0.3, -0.2, 0.1]}
 
@@ -152,6 +152,6 @@ def test_the_line_stands_next_to_the_verdict_in_every_output(
     assert f"on average (-12.0 to -8.0). {text}" in text_of(run)
     assert f"- {text}" in as_markdown(gather(run)).replace("\\", "")
     # Scripts read the last line of standard output, which is a verdict.
-    comparison_output.show(run, run.experiment())
+    result.show(run, run.experiment())
     *_, line, last = capsys.readouterr().out.splitlines()
     assert (line, last) == (text, verdict_of(run)["comparisons"][0]["curve"]["sentence"])

@@ -11,7 +11,7 @@ import pytest
 
 PROGRAM = """
 import os, signal, time
-from dbdyno.commands.interrupts import handle_interrupts, interruptible
+from dbdyno.terminal.interrupts import handle_interrupts, interruptible
 
 def send(name):
     os.kill(os.getpid(), getattr(signal, name))

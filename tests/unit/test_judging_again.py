@@ -12,7 +12,7 @@ from tests.schemas import require_valid
 from tests.unit.stored_run import Arms, Making, make, store, verdict_of
 
 from dbdyno.commands import compare
-from dbdyno.commands.choices import Format, Output
+from dbdyno.commands.choices import Format
 from dbdyno.commands.report import Target, report
 from dbdyno.commands.show import show
 from dbdyno.commands.stored_run import Choices, judge_again
@@ -43,6 +43,7 @@ from dbdyno.report.writing import render_page, write
 from dbdyno.store import VERDICT, Run, StoreProblem, files
 from dbdyno.store.endings import Ending, add_ending
 from dbdyno.store.judgement import FOLDER, LaterJudgement, later_judgements
+from dbdyno.terminal.messages import Output
 from dbdyno.verdict import judge
 
 ROOT = Path(__file__).resolve().parents[2]

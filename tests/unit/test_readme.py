@@ -13,9 +13,9 @@ from tests.unit.stored_run import make
 
 from dbdyno.binary import DROP_INS
 from dbdyno.cli import COMMANDS, app
-from dbdyno.commands import comparison_output
 from dbdyno.commands.choices import Format
 from dbdyno.problem import ExitCode
+from dbdyno.terminal import result
 from dbdyno.verdict import judge
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,7 +71,7 @@ def test_the_output_of_compare_is_that_of_the_code(
 ) -> None:
     run = make(tmp_path)
     judge(run)
-    comparison_output.show(run, run.experiment())
+    result.show(run, run.experiment())
     printed = capsys.readouterr().out
     shown = (ROOT / page).read_text()
     (heading,) = found(r"(?m)^ +(connections .*verdict) *$", printed)

@@ -17,13 +17,13 @@ from tests.unit.stored_run import verdict_of
 
 from dbdyno import report
 from dbdyno.cli.report import report as show
-from dbdyno.commands import comparison_output
 from dbdyno.commands.choices import Format
 from dbdyno.commands.report import NOT_RENDERED
 from dbdyno.report import charts, rendering
 from dbdyno.report.chart import Chart
 from dbdyno.report.model import gather
 from dbdyno.store import VERDICT, Run, StoreProblem, files
+from dbdyno.terminal import result
 
 LAB = str(Path(report.__file__).parents[2])
 # Less address space than the chart library reserves, and enough for everything else.
@@ -71,10 +71,10 @@ def test_charts_that_were_requested_and_cannot_be_drawn_are_an_error(tmp_path: P
 def test_the_chart_library_is_never_imported_by_the_command(tmp_path: Path) -> None:
     run = Judged().write(tmp_path)
     program = (
-        "import sys, pathlib; from dbdyno.commands import compare, comparison_output;"
+        "import sys, pathlib; from dbdyno.commands import compare; from dbdyno.terminal import result;"
         "from dbdyno.store import Run;"
         "before = set(sys.modules);"
-        "comparison_output.write_report(Run.open(pathlib.Path(sys.argv[1])));"
+        "result.write_report(Run.open(pathlib.Path(sys.argv[1])));"
         "print('altair' in before, 'altair' in sys.modules, 'vl_convert' in sys.modules)"
     )
     answer = subprocess.run(
@@ -161,7 +161,7 @@ def test_a_mistake_in_a_chart_costs_the_charts_and_nothing_else(
         raise caught.value
 
     monkeypatch.setattr(charts, "all_charts", mistaken)
-    comparison_output.write_report(run)
+    result.write_report(run)
     answer = capsys.readouterr()
     assert answer.out == ""
     first, second = answer.err.splitlines()
@@ -178,7 +178,7 @@ def test_a_report_that_cannot_be_written_is_one_line(
 ) -> None:
     run = Judged().write(tmp_path)
     (run.path / "report.html").mkdir()
-    comparison_output.write_report(run)
+    result.write_report(run)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: no report: ")
 
@@ -190,7 +190,7 @@ def test_a_report_without_file_handles_names_the_limit(
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(report, "write", fail)
-    comparison_output.write_report(Judged().write(tmp_path))
+    result.write_report(Judged().write(tmp_path))
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: no report: no more file handles (ulimit -n): ")
 

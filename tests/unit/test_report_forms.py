@@ -19,7 +19,6 @@ from tests.unit.pages import Page, joined, table_rows, text_of, undrawn
 from tests.unit.stored_run import Making, experiment, verdict_of
 
 from dbdyno import report, result_text
-from dbdyno.commands import comparison_output
 from dbdyno.experiment.model import Factor
 from dbdyno.finding import Finding
 from dbdyno.report import charts, formatting, tables
@@ -30,6 +29,7 @@ from dbdyno.say.wording import effect_text
 from dbdyno.stats.paired import Effect as Estimate
 from dbdyno.store import Run
 from dbdyno.store.verdict import Change, CombinedEffect, Scaling
+from dbdyno.terminal import result
 
 MINUS = result_text.MINUS
 UNKNOWN = Effect(None, (None, None), "undecided", each=(None,) * 8)
@@ -201,7 +201,7 @@ def values(chart: Any, field: str) -> list[Any]:
 
 def shown(run: Run, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """The lines of the result on standard output."""
-    comparison_output.show(run, run.experiment())
+    result.show(run, run.experiment())
     return capsys.readouterr().out.splitlines()
 
 
@@ -443,7 +443,7 @@ def test_an_order_effect_has_a_row_below_the_results(tmp_path: Path) -> None:
 
 def test_the_plan_says_blocks_order_and_unit() -> None:
     console = Console(record=True, width=200)
-    comparison_output.describe(console, experiment(Making(connections=(64,), rates=(500.0,))), None)
+    result.describe(console, experiment(Making(connections=(64,), rates=(500.0,))), None)
     text = console.export_text()
     assert "8 blocks, balanced random order (order seed 1); data restored before each group of trials" in text
     assert "load      500 transactions/s over" in text

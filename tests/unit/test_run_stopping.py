@@ -16,7 +16,6 @@ from tests.unit.test_run_coordinator import Listening, created, experiment, inte
 
 from dbdyno.cli.compare import compare as compare_command
 from dbdyno.commands.compare import _blocks_after, _print_resume_command
-from dbdyno.commands.progress_output import block_text
 from dbdyno.decide.stopping import ComparisonProgress, Progress
 from dbdyno.experiment.model import Experiment, Stop
 from dbdyno.experiment.schedule import Trial, planned_blocks, schedule, top_up
@@ -28,6 +27,7 @@ from dbdyno.run.stopping import Limits
 from dbdyno.run.trial import Outcome
 from dbdyno.store import Run
 from dbdyno.store.endings import read_endings
+from dbdyno.terminal.progress import block_text
 
 ROOT = Path(__file__).parents[2]
 

@@ -66,7 +66,7 @@ def test_without_a_reader_of_messages_a_command_goes_on(tmp_path: Path) -> None:
     body = """
 import sys, time
 from rich.console import Console
-from dbdyno.commands.streams import guard_streams
+from dbdyno.terminal.streams import guard_streams
 with guard_streams():
     console = Console(stderr=True)
     for _ in range(3):

@@ -9,8 +9,8 @@ import sys
 import pytest
 from rich.text import Text
 
-from dbdyno.commands.console import SafeConsole
-from dbdyno.commands.streams import SafeText, visible
+from dbdyno.terminal.console import SafeConsole
+from dbdyno.terminal.streams import SafeText, visible
 
 CLEAR, TITLE, REVERSED = "\x1b[2J", "\x1b]0;title\x07", "\u202e"
 

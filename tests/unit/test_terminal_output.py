@@ -12,16 +12,16 @@ from rich.cells import cell_len
 from tests.unit.judged_run import Judged
 from tests.unit.stored_run import Making, experiment, make, verdict_of
 
-from dbdyno.commands import comparison_output
-from dbdyno.commands.choices import Output
-from dbdyno.commands.console import SafeConsole, print_text
-from dbdyno.commands.progress_output import TrialTable, show_progress, sparkline
-from dbdyno.commands.sweep_table import peak
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
 from dbdyno.report.model import gather
 from dbdyno.run import progress
 from dbdyno.store import Run
+from dbdyno.terminal import result
+from dbdyno.terminal.console import SafeConsole, print_text
+from dbdyno.terminal.messages import Output
+from dbdyno.terminal.progress import TrialTable, show_progress, sparkline
+from dbdyno.terminal.tables import peak
 from dbdyno.verdict import judge
 
 NAMES = ("one-thread-per-connection", "pool-of-threads")
@@ -121,7 +121,7 @@ def test_progress_on_a_terminal_has_a_row_per_trial(
 
 def test_the_findings_follow_the_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = run_of(tmp_path)
-    comparison_output.show(run, run.experiment())
+    result.show(run, run.experiment())
     output = capsys.readouterr()
     assert output.out.splitlines()[-1] == verdict_of(run)["comparisons"][0]["curve"]["sentence"]
     assert "D01" not in output.out
@@ -134,13 +134,13 @@ def test_the_findings_follow_the_verdict(tmp_path: Path, capsys: pytest.CaptureF
 def test_every_stop_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stops = [Finding("P04", "stop", f"{name} is 1; the experiment declares 2.") for name in ("x", "y")]
     run = Judged(making=Making(names=NAMES), checks=[asdict(one) for one in stops]).write(tmp_path)
-    comparison_output.show(run, run.experiment())
+    result.show(run, run.experiment())
     assert [line[:12] for line in capsys.readouterr().err.splitlines()] == ["stop P04: x ", "stop P04: y "]
 
 
 def test_quiet_is_the_verdict_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = run_of(tmp_path)
-    comparison_output.show(run, run.experiment(), Output(quiet=True))
+    result.show(run, run.experiment(), Output(quiet=True))
     output = capsys.readouterr()
     assert output.out == verdict_of(run)["comparisons"][0]["curve"]["sentence"] + "\n"
     assert not output.err
@@ -148,7 +148,7 @@ def test_quiet_is_the_verdict_alone(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_the_json_of_a_result_is_its_verdict_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = run_of(tmp_path)
-    comparison_output.show(run, run.experiment(), Output(as_json=True))
+    result.show(run, run.experiment(), Output(as_json=True))
     printed = json.loads(capsys.readouterr().out)
     assert printed["comparisons"] == verdict_of(run)["comparisons"]
 
@@ -157,8 +157,8 @@ def test_a_result_fits_in_80_columns(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = run_of(tmp_path)
-    monkeypatch.setattr(comparison_output, "result_console", lambda: replace_stream(80))
-    comparison_output.show(run, run.experiment())
+    monkeypatch.setattr(result, "result_console", lambda: replace_stream(80))
+    result.show(run, run.experiment())
     output = capsys.readouterr()
     assert all(cell_len(line) <= 80 for line in output.out.splitlines())
     assert max(map(cell_len, output.out.splitlines())) > 60
@@ -170,7 +170,7 @@ def test_the_table_shows_the_percentile_that_is_compared(
     making = Making(connections=(8,), rates=(100, 200), metrics=("p99",))
     run = make(tmp_path, making)
     judge(run)
-    comparison_output.show(run, run.experiment())
+    result.show(run, run.experiment())
     heading, _, first, *_ = capsys.readouterr().out.splitlines()
     assert "p99 ms" in heading
     assert "p95" not in heading
@@ -196,7 +196,7 @@ def replace_stream(width: int) -> SafeConsole:
 
 
 def test_the_design_fits_in_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    comparison_output.describe(terminal(), experiment(Making(names=NAMES)), None)
+    result.describe(terminal(), experiment(Making(names=NAMES)), None)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) > 6
     assert all(cell_len(line) <= 80 for line in lines)

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from dbdyno import waiting
-from dbdyno.commands.verbosity import announce, is_verbose, set_verbosity
 from dbdyno.problem import Problem
 from dbdyno.servers.admin.answers import shorten_statement
+from dbdyno.terminal.messages import announce, is_verbose, set_verbosity
 
 LOG = logging.getLogger("dbdyno")
 

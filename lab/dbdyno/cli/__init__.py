@@ -21,10 +21,10 @@ import typer
 from dbdyno import __version__
 from dbdyno.binary import DROP_INS
 from dbdyno.cli.completion import words_to_complete
-from dbdyno.commands.failures import exhausted_resource, print_problem
-from dbdyno.commands.interrupts import was_interrupted
-from dbdyno.commands.streams import guard_streams
 from dbdyno.problem import ExitCode, Problem
+from dbdyno.terminal.interrupts import was_interrupted
+from dbdyno.terminal.messages import exhausted_resource, print_problem
+from dbdyno.terminal.streams import guard_streams
 from dbdyno.waiting import reported_by
 
 # Command -> its line in `dbdyno --help`. Its function has the same name, and so has its module in this

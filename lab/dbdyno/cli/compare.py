@@ -24,7 +24,8 @@ from dbdyno.cli.options import (
     UndecidedAs,
     Verbose,
 )
-from dbdyno.commands.choices import Output, TextFormat, require_language
+from dbdyno.commands.choices import TextFormat, require_language
+from dbdyno.terminal.messages import Output
 
 _MaxTime = Annotated[
     str | None,

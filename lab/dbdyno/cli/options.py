@@ -14,7 +14,7 @@ from dbdyno.commands.choices import TextFormat, Undecided
 def set_verbosity(option: typer.CallbackParam, value: bool) -> bool:
     """The callback of --quiet and --verbose. Raises Problem if both are given."""
     if value:
-        from dbdyno.commands.verbosity import set_verbosity as work
+        from dbdyno.terminal.messages import set_verbosity as work
 
         work(option.opts[0])
     return value

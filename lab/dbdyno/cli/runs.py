@@ -18,7 +18,8 @@ from dbdyno.cli.options import (
     Results,
     ShareMachine,
 )
-from dbdyno.commands.choices import Output, TextFormat, require_language
+from dbdyno.commands.choices import TextFormat, require_language
+from dbdyno.terminal.messages import Output
 
 # Defaults of --limit.
 SHOWN, RUNS = 20, 50

@@ -24,14 +24,8 @@ import typer
 from rich.console import Console
 
 from dbdyno.binary import EngineProblem
-from dbdyno.commands import comparison_output
 from dbdyno.commands.choices import Over
-from dbdyno.commands.console import SafeConsole, print_text, result_console
-from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.option_document import as_toml
-from dbdyno.commands.progress_output import show_progress
-from dbdyno.commands.sharing import only_measurement
-from dbdyno.commands.verbosity import announce
 from dbdyno.design.planning import choose_pairing
 from dbdyno.experiment.base import parse_duration_s
 from dbdyno.experiment.bisection import (
@@ -58,6 +52,7 @@ from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.compare import compare as run_comparison
 from dbdyno.run.engine import Engine, LimitProblem
+from dbdyno.run.machine_lock import only_measurement
 from dbdyno.run.progress import BlockEnded, Listener, Progress
 from dbdyno.run.repeating import CannotRunProblem
 from dbdyno.run.stopping import Limits
@@ -81,6 +76,11 @@ from dbdyno.servers.usage import environment
 from dbdyno.store import Run, StoreProblem, files
 from dbdyno.store.listing import list_runs
 from dbdyno.store.several_runs import BisectionRecord, StepRecord, new_record_path, newest_record
+from dbdyno.terminal import result
+from dbdyno.terminal.console import SafeConsole, print_text, result_console
+from dbdyno.terminal.interrupts import interruptible
+from dbdyno.terminal.messages import announce, print_message
+from dbdyno.terminal.progress import show_progress
 from dbdyno.verdict import judge
 
 
@@ -120,7 +120,7 @@ def bisect(document: Document, ends: Ends, options: Options) -> NoReturn:
         )
     if versions.over is Over.COMMITS:
         document = with_unequal_software(document)
-    with only_measurement(f"bisect {options.file}", share=options.share):
+    with only_measurement(f"dbdyno bisect {options.file}", print_message, share=options.share):
         # Builds or installs the two ends.
         command = _Bisection(document, workload, versions, options, folder)
         answer = search(versions.names, level_of(versions.names), command.measure)
@@ -248,7 +248,7 @@ class _Bisection:
     def _run(self, question: Question, run: Run, *, is_first: bool) -> Step:
         experiment = run.experiment()
         if is_first:
-            comparison_output.describe(self._console, experiment, None)
+            result.describe(self._console, experiment, None)
         limits = Limits(decide=decider(question))
         try:
             with (

@@ -15,10 +15,7 @@ import typer
 
 from dbdyno import checks
 from dbdyno.commands.disclosure import disclosure
-from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.plan import bytes_text
-from dbdyno.commands.sharing import only_measurement
-from dbdyno.commands.verbosity import announce
 from dbdyno.design.planning import Plan, choose_pairing, find_earlier
 from dbdyno.design.planning import plan as make_plan
 from dbdyno.experiment.base import format_duration
@@ -28,9 +25,12 @@ from dbdyno.problem import ExitCode
 from dbdyno.run import progress
 from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.engine import Engine
+from dbdyno.run.machine_lock import only_measurement
 from dbdyno.run.pilot import describe_plan
 from dbdyno.run.preflight import Inspection, inspect, preflight
 from dbdyno.run.warmup import describe_probe
+from dbdyno.terminal.interrupts import interruptible
+from dbdyno.terminal.messages import announce, print_message
 
 _HEADINGS = {
     "stop": "Stops (the comparison does not run, unless [override] gives a reason):",
@@ -64,7 +64,10 @@ def check(
     inspection = inspect(experiment, results, engine, _print_progress, executes=executes)
     findings = inspection.findings
     if depth is Depth.DATA and inspection.problem is None:
-        with only_measurement(f"check {file}", share=share), interruptible("stopping the servers"):
+        with (
+            only_measurement(f"dbdyno check {file}", print_message, share=share),
+            interruptible("stopping the servers"),
+        ):
             findings = preflight(experiment, results, engine, _print_progress)
     _print_findings(findings)
     _print_needs(experiment, inspection, make_plan(experiment, find_earlier(results, experiment)))

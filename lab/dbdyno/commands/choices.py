@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
 from dbdyno.problem import Problem
 
@@ -90,26 +88,3 @@ def require_language(code: str) -> str:
             f"there are no texts in the language {code!r}", f"Choose one of {', '.join(languages())}"
         )
     return code
-
-
-@dataclass(frozen=True)
-class Output:
-    """What a command prints of a result, and whether it shows progress."""
-
-    # The verdict alone, and on standard error only errors.
-    quiet: bool = False
-    # verdict.json on standard output.
-    as_json: bool = False
-    # The language of the result, of `dbdyno.languages`.
-    language: str = "en"
-    # Open report.html in a browser.
-    opens_report: bool = False
-    writes_report: bool = True
-    # Where the report is written; None: into the run's folder.
-    report_folder: Path | None = None
-
-    def __post_init__(self) -> None:
-        options = {"--open": self.opens_report, "--output": self.report_folder is not None}
-        if not self.writes_report and any(options.values()):
-            wrong = " and ".join(name for name, is_given in options.items() if is_given)
-            raise Problem(f"{wrong}: --no-report was given too", "Leave out one of them")

@@ -21,15 +21,9 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from dbdyno.commands import comparison_output
-from dbdyno.commands.choices import Output, Undecided
-from dbdyno.commands.console import SafeConsole, print_text
+from dbdyno.commands.choices import Undecided
 from dbdyno.commands.design_options import exit_code, require_max_loss
-from dbdyno.commands.failures import print_problem
-from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.plan import summary
-from dbdyno.commands.progress_output import show_progress
-from dbdyno.commands.sharing import only_measurement
 from dbdyno.decide.gate import require_gate
 from dbdyno.design.planning import choose_pairing, find_earlier
 from dbdyno.design.planning import plan as make_plan
@@ -43,6 +37,7 @@ from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.compare import compare as run_comparison
 from dbdyno.run.coordinator import Conclusion
 from dbdyno.run.engine import Engine, LimitProblem
+from dbdyno.run.machine_lock import only_measurement
 from dbdyno.run.repeating import CannotRunProblem
 from dbdyno.run.stopping import Limits, finished_blocks
 from dbdyno.servers.usage import environment
@@ -51,6 +46,11 @@ from dbdyno.store.endings import read_endings, time_shares
 from dbdyno.store.judgement import complete_judgement, has_ended, store_judgement
 from dbdyno.store.preparation import chosen_workers
 from dbdyno.store.verdict import VerdictFile
+from dbdyno.terminal import result
+from dbdyno.terminal.console import SafeConsole, print_text
+from dbdyno.terminal.interrupts import interruptible
+from dbdyno.terminal.messages import Output, print_message, print_problem
+from dbdyno.terminal.progress import show_progress
 from dbdyno.verdict import judge
 
 
@@ -89,7 +89,10 @@ def measure(
     if experiment.design.max_loss_percent is not None:
         require_gate(experiment)
     limits = _limits(experiment, more_blocks, max_time)
-    with open_engine(experiment) as engine, only_measurement(f"compare {source.file}", share=share):
+    with (
+        open_engine(experiment) as engine,
+        only_measurement(f"dbdyno compare {source.file}", print_message, share=share),
+    ):
         # Before the folder of the run exists: an earlier run that cannot be read leaves no empty one.
         expected = None if resume else make_plan(experiment, find_earlier(results, experiment))
         run = _open(source, experiment, results, resume=resume, engine=engine)
@@ -97,7 +100,7 @@ def measure(
             # The stored experiment has an order seed: chosen above, or by the run that is resumed. Its checks
             # have the overrides of the file, although those of a run that has ended do not change.
             experiment = run.experiment().model_copy(update={"override": experiment.override})
-            comparison_output.describe(console, experiment, source.profile, chosen_workers(run))
+            result.describe(console, experiment, source.profile, chosen_workers(run))
             if expected is not None:
                 print_text(console, f"  plan      {summary(expected)}", indent=12)
             show = partial(conclude, run, experiment, output)
@@ -122,9 +125,9 @@ def conclude(run: Run, experiment: Experiment, output: Output) -> VerdictFile:
             shown = judgement = store_judgement(run, changes, None)
             verdict = judge(judgement)
             complete_judgement(judgement)
-    comparison_output.show(shown, experiment, output)
+    result.show(shown, experiment, output)
     if output.writes_report:
-        comparison_output.write_report(shown, output)
+        result.write_report(shown, output)
     elif not output.quiet:
         print(f"run: {run.path}", file=sys.stderr)
     return verdict

@@ -12,14 +12,15 @@ from contextlib import closing
 from pathlib import Path
 
 from dbdyno.commands.choices import Action
-from dbdyno.commands.sharing import only_measurement
 from dbdyno.experiment.dialect import DIALECTS
 from dbdyno.problem import ExitCode, Problem
+from dbdyno.run.machine_lock import only_measurement
 from dbdyno.run.marked_tables import Table, drop, marked_tables
 from dbdyno.servers.kinds.remote import RemoteServer, read_password
 from dbdyno.servers.kinds.remote_changes import StoredChanges, stored_changes
 from dbdyno.servers.server import ServerProblem, combine_problems
 from dbdyno.servers.url import Target, parse_url
+from dbdyno.terminal.messages import print_message
 
 
 def data(
@@ -57,7 +58,7 @@ def data(
         if action is Action.DROP and (tables := _droppable(tables, where)):
             _confirm_drop(tables, where, yes=yes)
             # A run that measures on this machine may use the tables.
-            with only_measurement("data drop", share=share):
+            with only_measurement("dbdyno data drop", print_message, share=share):
                 _drop_tables(server, tables)
 
 
@@ -151,7 +152,7 @@ def _restore_changes(server: RemoteServer, where: Target, *, yes: bool, forget: 
     _confirm("restoring these settings", "Restore the earlier values?", yes=yes)
     problems: list[ServerProblem] = []
     # A run that measures on this machine may use the server.
-    with only_measurement("data restore", share=share):
+    with only_measurement("dbdyno data restore", print_message, share=share):
         for stored in of_this:
             notes, failures = server.changes.undo_stored(stored)
             _print_notes(notes)

@@ -15,7 +15,6 @@ from typing import Any
 from rich.console import Console
 
 from dbdyno.commands.choices import TextFormat
-from dbdyno.commands.console import SafeConsole, print_text, result_console
 from dbdyno.commands.stored_run import judge_if_needed, open_run
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.problem import ExitCode, Problem
@@ -28,6 +27,7 @@ from dbdyno.store import Run, StoreProblem
 from dbdyno.store.listing import EXPERIMENT, READING, Imported, find_folder, is_imported
 from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.several_runs import RepeatedComparison, Replication, UnpairedComparison
+from dbdyno.terminal.console import SafeConsole, print_text, result_console
 
 # The intervals of both runs hold together for all comparisons, and again for all loads of one.
 _FAMILY = (

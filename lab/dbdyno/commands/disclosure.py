@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import typer
 
-from dbdyno.commands.console import SafeConsole, print_text
 from dbdyno.experiment.effects import Effect, Use, setting_effect, uses
 from dbdyno.experiment.model import Experiment
 from dbdyno.problem import Problem
 from dbdyno.servers.products.declaration import read_declaration
 from dbdyno.servers.server import Address, ServerProblem
+from dbdyno.terminal.console import SafeConsole, print_text
 
 _TITLES = {
     Effect.EXECUTES: "It executes, or names what a server executes:",

@@ -7,14 +7,13 @@ from typing import Any
 
 import typer
 
-from dbdyno.commands import text_table
 from dbdyno.commands.choices import FleetAction
-from dbdyno.commands.text_table import Column
 from dbdyno.experiment.reading import read
 from dbdyno.fleet import doctor
 from dbdyno.fleet.cluster import NodeOptions, start_node, stop_nodes
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.servers.url import parse_url
+from dbdyno.terminal.console import Column, fit, heading, line
 
 # Each with whether its values are aligned to the right.
 _HEADINGS = (
@@ -60,10 +59,10 @@ def _examine(address: str, servers: dict[str, tuple[str, int]]) -> None:
         [Column(heading, right=right) for heading, right in _HEADINGS],
         list(map(_row, report.hosts)),
     )
-    text_table.fit(columns, rows)
-    print(text_table.heading(columns))
+    fit(columns, rows)
+    print(heading(columns))
     for row in rows:
-        print(text_table.line(columns, row))
+        print(line(columns, row))
     for name, (host, port) in servers.items():
         times = ", ".join(f"{one['name']} {_time(one['servers'][name])}" for one in report.hosts)
         print(f"TCP connection to {name} ({host}:{port}) from {times}")

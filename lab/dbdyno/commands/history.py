@@ -17,15 +17,11 @@ import typer
 from rich.console import Console
 
 from dbdyno import result_text
-from dbdyno.commands.choices import Output, TextFormat
+from dbdyno.commands.choices import TextFormat
 from dbdyno.commands.compare import Source, measure
-from dbdyno.commands.console import SafeConsole, print_text, result_console
 from dbdyno.commands.disclosure import agree
-from dbdyno.commands.failures import print_problem
 from dbdyno.commands.option_document import as_toml
 from dbdyno.commands.stored_run import judge_if_needed, open_run
-from dbdyno.commands.streams import on_standard_error
-from dbdyno.commands.text_table import Column, fit, heading, line
 from dbdyno.design.confirming import confirming_document, confirming_experiment
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
@@ -40,6 +36,9 @@ from dbdyno.store import Run, StoreProblem
 from dbdyno.store.listing import began, is_running, list_runs
 from dbdyno.store.run import run_order
 from dbdyno.store.several_runs import ExcludedRun, History, HistoryChange, HistorySeries
+from dbdyno.terminal.console import Column, SafeConsole, fit, heading, line, print_text, result_console
+from dbdyno.terminal.messages import Output, print_problem
+from dbdyno.terminal.streams import on_standard_error
 from dbdyno.text import compose, join
 
 # Rows of a table; a spark line shows all runs.

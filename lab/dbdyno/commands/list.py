@@ -15,10 +15,10 @@ from rich.text import Text
 
 from dbdyno import result_text
 from dbdyno.commands.choices import TextFormat
-from dbdyno.commands.console import result_console
 from dbdyno.problem import Problem
 from dbdyno.report.summary import Summary, summarize
 from dbdyno.store.listing import list_runs
+from dbdyno.terminal.console import result_console
 
 
 def list(  # noqa: A001 — the command's name

@@ -78,7 +78,7 @@ def describe(experiment: Experiment, profile: str | None, made: Plan) -> list[st
         f"  time      {made.shares.text()}",
         f"  disk      {bytes_text(made.data_bytes)} for servers and data, "
         f"{bytes_text(made.trials_per_block * made.records_bytes)} of records per block",
-        f"  design    {design_text(experiment)}",
+        f"  design    {experiment.design.end_text}",
         f"  noise     {made.unknown or made.scatters[0].source}",
         *(
             ["  factors   the precision is that of two variants; effects are means of such comparisons"]
@@ -105,15 +105,6 @@ def describe(experiment: Experiment, profile: str | None, made: Plan) -> list[st
             f"  {row.blocks:>6}  {row.trials:>6}  {format_duration(row.seconds):>11}  {cells}{beyond}"
         )
     return lines
-
-
-def design_text(experiment: Experiment) -> str:
-    """When a comparison ends."""
-    design = experiment.design
-    if design.stop is None:
-        return f"{design.blocks} block{'' if design.blocks == 1 else 's'}"
-    limit = format_duration(design.stop.max_time_s)
-    return f"{design.stop_text}, at most {design.blocks} blocks and {limit}"
 
 
 def summary(made: Plan) -> str:

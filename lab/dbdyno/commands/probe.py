@@ -9,17 +9,18 @@ from contextlib import closing
 from pathlib import Path
 
 from dbdyno import __version__
-from dbdyno.commands.interrupts import interruptible
-from dbdyno.commands.sharing import only_measurement
 from dbdyno.experiment.model import Experiment
 from dbdyno.probe import probe
 from dbdyno.run.engine import Engine
+from dbdyno.run.machine_lock import only_measurement
 from dbdyno.servers import describe_server, open_server
 from dbdyno.servers.kinds.remote import RemoteServer, read_password
 from dbdyno.servers.products.declaration import PRODUCTS
 from dbdyno.servers.server import Server
 from dbdyno.servers.url import parse_url
 from dbdyno.servers.workspace import Workspace
+from dbdyno.terminal.interrupts import interruptible
+from dbdyno.terminal.messages import print_message
 
 # Characters of an answer.
 _LENGTH_MAX = 160
@@ -32,7 +33,10 @@ def probe_target(target: str, password_file: Path | None, *, share: bool) -> Non
     where = parse_url(target)
     prompt = f"Password of {where.user} on {where.host}: "
     secret = read_password(password_file, (lambda: getpass.getpass(prompt)) if sys.stdin.isatty() else None)
-    with only_measurement("probe", share=share), closing(RemoteServer(where, secret)) as server:
+    with (
+        only_measurement("dbdyno probe", print_message, share=share),
+        closing(RemoteServer(where, secret)) as server,
+    ):
         server.start()
         print(f"# Database {where.database}, over the protocol of {PRODUCTS[where.protocol].title}\n")
         _print_page(server)
@@ -41,7 +45,7 @@ def probe_target(target: str, password_file: Path | None, *, share: bool) -> Non
 def probe_variants(experiment: Experiment, results: Path, *, share: bool) -> None:
     """Start the server of each variant with empty data, and its proxy, and print a page. Raises Problem."""
     with (
-        only_measurement("probe", share=share),
+        only_measurement("dbdyno probe", print_message, share=share),
         interruptible("stopping the servers"),
         closing(Workspace.open(results, removes=True)) as workspace,
     ):

@@ -11,10 +11,8 @@ from typing import NoReturn
 import typer
 
 from dbdyno import result_text
-from dbdyno.commands.choices import Output, ReadFormat
-from dbdyno.commands.console import SafeConsole, print_text
+from dbdyno.commands.choices import ReadFormat
 from dbdyno.commands.init import write_translation
-from dbdyno.commands.text_table import Column, fit, heading, line
 from dbdyno.languages import ENGLISH, Translator, translator
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.reading.checks import examine, examine_comparison
@@ -26,6 +24,8 @@ from dbdyno.reading.record import ReadDocument, ReadDoubt, ReadFigure, ReadOmiss
 from dbdyno.reading.result import FIGURE_TEXTS
 from dbdyno.reading.translation import translate_reading
 from dbdyno.store.listing import Imported
+from dbdyno.terminal.console import Column, SafeConsole, fit, heading, line, print_text
+from dbdyno.terminal.messages import Output
 from dbdyno.text import compose, join, join_some
 
 _READABLE = (

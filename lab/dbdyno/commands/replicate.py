@@ -15,12 +15,11 @@ from typing import Any
 
 import typer
 
-from dbdyno.commands.choices import Output, TextFormat
+from dbdyno.commands.choices import TextFormat
 from dbdyno.commands.compare import Source, measure
 from dbdyno.commands.diff import replication, require_comparable, show
 from dbdyno.commands.disclosure import agree
 from dbdyno.commands.option_document import as_toml, write_new
-from dbdyno.commands.streams import on_standard_error
 from dbdyno.experiment.file_reading import parse_toml
 from dbdyno.experiment.model import SqlWorkload
 from dbdyno.experiment.reading import read, read_bytes
@@ -30,6 +29,8 @@ from dbdyno.runs.comparable import Side, differences, side
 from dbdyno.runs.replication import Names
 from dbdyno.store import StoreProblem
 from dbdyno.store.run import experiment_hash, stored_experiment
+from dbdyno.terminal.messages import Output
+from dbdyno.terminal.streams import on_standard_error
 
 NAMES = Names("the report", "this run", "the published effect")
 # Keys of a variant's tables that name a file, besides those of its workloads.

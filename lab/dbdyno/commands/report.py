@@ -20,9 +20,7 @@ import typer
 
 from dbdyno import report as reporting
 from dbdyno.commands.choices import Format, Undecided, require_language
-from dbdyno.commands.comparison_output import warn_missing_charts
 from dbdyno.commands.design_options import exit_code, parse_max_loss, require_max_loss
-from dbdyno.commands.opening import open_page
 from dbdyno.commands.stored_run import Choices, judge_again, judge_if_needed, open_run, show_chosen
 from dbdyno.decide.gate import gate, require_gate
 from dbdyno.exports import WRITERS
@@ -35,6 +33,8 @@ from dbdyno.report.site import write_site
 from dbdyno.report.writing import ImageFormat, refuse_links
 from dbdyno.say.caveats import mark_gate
 from dbdyno.store import Run
+from dbdyno.terminal.messages import open_page
+from dbdyno.terminal.result import warn_missing_charts
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,7 @@ import typer
 
 from dbdyno.checks import CHECKS
 from dbdyno.checks.host import is_this_machine
-from dbdyno.commands.failures import print_problem
-from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.option_document import as_toml, is_script, numbers, with_option_name, workload_table
-from dbdyno.commands.sharing import only_measurement
-from dbdyno.commands.sweep_table import header, peak, row
-from dbdyno.commands.verbosity import announce
 from dbdyno.experiment import bundled, overrides
 from dbdyno.experiment.errors import InputError, InvalidExperiment
 from dbdyno.experiment.model import Experiment, OltpName
@@ -40,12 +35,16 @@ from dbdyno.run import progress
 from dbdyno.run.affinity import require_cpus
 from dbdyno.run.compare import compare
 from dbdyno.run.coordinator import Conclusion
+from dbdyno.run.machine_lock import only_measurement
 from dbdyno.run.sweep import sweep
 from dbdyno.servers.kinds.remote import RemoteServer, read_password
 from dbdyno.servers.url import Target, parse_url
 from dbdyno.servers.usage import environment
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.run import trial_folder
+from dbdyno.terminal.interrupts import interruptible
+from dbdyno.terminal.messages import announce, print_message, print_problem
+from dbdyno.terminal.tables import peak, sweep_header, sweep_row
 from dbdyno.verdict import judge
 
 # The finding "a trial failed" is not printed, because the row of the trial says so.
@@ -81,7 +80,7 @@ def _run_on_target(
     require_cpus(experiment)
     prompt = f"Password of {where.user} on {where.host}: "
     secret = read_password(password_file, (lambda: getpass.getpass(prompt)) if sys.stdin.isatty() else None)
-    measuring = only_measurement(f"run {options.workload}", share=share)
+    measuring = only_measurement(f"dbdyno run {options.workload}", print_message, share=share)
     with open_engine(experiment) as engine, measuring, closing(RemoteServer(where, secret)) as server:
         # Start it before creating the run, so that an unreachable server leaves no empty run.
         server.start()
@@ -105,7 +104,10 @@ def _run_experiment(
             f"Compare them with dbdyno compare {path}",
         )
     require_cpus(experiment)
-    with open_engine(experiment) as engine, only_measurement(f"run {path}", share=share):
+    with (
+        open_engine(experiment) as engine,
+        only_measurement(f"dbdyno run {path}", print_message, share=share),
+    ):
         stored = Run.create(results, experiment, path.read_bytes(), profile, environment(engine.version()))
         with _handle_early_end(stored), interruptible("stopping the server"):
             conclusion = compare(experiment, stored, _PointTable(stored).listen, engine)
@@ -189,9 +191,9 @@ class _PointTable:
         trial = StoredTrial(trial_folder(self._stored.path, index))
         if not self._has_header:
             self._has_header = True
-            print(header(trial))
+            print(sweep_header(trial))
         # Flushed for users and scripts that read the table while it grows.
-        print(row(trial), flush=True)
+        print(sweep_row(trial), flush=True)
 
 
 def _print_finding(finding: Finding) -> None:

@@ -7,11 +7,9 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dbdyno.commands import text_table
 from dbdyno.commands.choices import ServersAction
-from dbdyno.commands.sharing import only_measurement
-from dbdyno.commands.text_table import Column
 from dbdyno.problem import Problem
+from dbdyno.run.machine_lock import only_measurement
 from dbdyno.servers.products.declaration import PRODUCTS
 from dbdyno.servers.sources.installed import (
     Installed,
@@ -29,6 +27,8 @@ from dbdyno.servers.sources.source import (
     releases,
     version_order,
 )
+from dbdyno.terminal.console import Column, fit, heading, line
+from dbdyno.terminal.messages import print_message
 
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
@@ -108,7 +108,7 @@ def servers(action: ServersAction, choice: Choice, *, share: bool = False) -> No
     elif action is ServersAction.REMOVE:
         installed = choice.installed()
         # A comparison may need it.
-        with only_measurement(f"servers remove {installed.release.name}", share=share):
+        with only_measurement(f"dbdyno servers remove {installed.release.name}", print_message, share=share):
             remove(installed, _report)
         print(f"{_title(installed)} is removed", file=sys.stderr)
     else:
@@ -125,10 +125,10 @@ def _print_list(choice: Choice) -> None:
         [one.product, one.version, one.source, _state(installed.get(one.name)), one.item] for one in shown
     ]
     columns = [Column(name) for name in ("product", "version", "source", "installed", "from")]
-    text_table.fit(columns, rows)
-    print(text_table.heading(columns))
+    fit(columns, rows)
+    print(heading(columns))
     for row in rows:
-        print(text_table.line(columns, row))
+        print(line(columns, row))
     print(f"installed versions are in {cache_folder()}", file=sys.stderr)
 
 

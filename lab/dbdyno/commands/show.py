@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dbdyno.commands import comparison_output
-from dbdyno.commands.choices import Output
 from dbdyno.commands.stored_run import judge_if_needed, open_run
 from dbdyno.store import Run
 from dbdyno.store.listing import EXPERIMENT, READING, Imported, find_folder, is_imported
+from dbdyno.terminal import result
+from dbdyno.terminal.messages import Output
 
 
 def show(name: Path | None, results: Path, *, accept_changes: bool, output: Output) -> None:
@@ -25,7 +25,7 @@ def show(name: Path | None, results: Path, *, accept_changes: bool, output: Outp
         judge_if_needed(run, output.language)
         experiment = run.experiment()
         if output.quiet or output.as_json or len(experiment.variants) > 1:
-            comparison_output.show(run, experiment, output)
+            result.show(run, experiment, output)
         else:
             _show_sweep(run)
     if not output.quiet:
@@ -34,15 +34,15 @@ def show(name: Path | None, results: Path, *, accept_changes: bool, output: Outp
 
 def _show_sweep(run: Run) -> None:
     # The table of `dbdyno run` needs the judge's figures.
-    from dbdyno.commands.sweep_table import header, peak, row  # noqa: PLC0415
+    from dbdyno.terminal.tables import peak, sweep_header, sweep_row  # noqa: PLC0415
 
     trials = run.trials()
     for first in trials[:1]:
-        print(header(first))
+        print(sweep_header(first))
     for trial in trials:
-        print(row(trial))
+        print(sweep_row(trial))
     verdict = run.verdict()
     assert verdict is not None, "the run has been judged"
     if highest := peak(verdict):
         print(highest, file=sys.stderr)
-    comparison_output.show_findings(verdict)
+    result.show_findings(verdict)

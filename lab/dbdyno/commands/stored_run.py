@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.commands.console import SafeConsole, print_text
 from dbdyno.experiment.metrics import CPU, metric_key
 from dbdyno.experiment.rejudging import Rejudging, read_changes
 from dbdyno.languages import ENGLISH, Translator
@@ -23,6 +22,7 @@ from dbdyno.store.judgement import (
 )
 from dbdyno.store.listing import find_run
 from dbdyno.store.run import JudgeFiles
+from dbdyno.terminal.console import SafeConsole, print_text
 
 
 def open_run(results: Path, name: Path | None, *, accept_changes: bool) -> Run:

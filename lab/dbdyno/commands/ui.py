@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from html import escape
 from pathlib import Path
 
 from dbdyno.commands.choices import require_language
 from dbdyno.commands.init import example
-from dbdyno.commands.opening import open_page, page_to
 from dbdyno.listening import listener
 from dbdyno.problem import Problem
+from dbdyno.terminal.messages import open_page
 
 
 def ui(
@@ -35,7 +37,7 @@ def ui(
         def started(address: str) -> None:
             print(address, flush=True)
             if open_browser:
-                open_page(stack.enter_context(page_to(address)).as_uri())
+                open_page(stack.enter_context(_page_to(address)).as_uri())
 
         site = Site(Pages(results, language), Path(), example(), allow_run=allow_run)
         _serve(lambda: serve(site, place, started), listen)
@@ -48,3 +50,17 @@ def _serve(work: Callable[[], None], listen: str) -> None:
         raise Problem(
             f"cannot listen on {listen}: {error.strerror or error}", "Choose another port"
         ) from error
+
+
+@contextlib.contextmanager
+def _page_to(address: str) -> Iterator[Path]:
+    """A file that only this user can read, and that leads a browser to `address`: other users of the machine
+    can read a browser's arguments.
+    """
+    with tempfile.NamedTemporaryFile("w", prefix="dbdyno-", suffix=".html", encoding="utf-8") as file:
+        file.write(
+            '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
+            f'<meta http-equiv="refresh" content="0; url={escape(address)}"><title>dbdyno</title>'
+        )
+        file.flush()
+        yield Path(file.name)

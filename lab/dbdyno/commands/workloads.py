@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dbdyno.commands import text_table
 from dbdyno.commands.choices import TextFormat
-from dbdyno.commands.text_table import Column
 from dbdyno.experiment import bundled
 from dbdyno.experiment.errors import did_you_mean
 from dbdyno.experiment.oltp import OltpWorkload
 from dbdyno.experiment.oltp_name import DESCRIPTIONS
 from dbdyno.problem import Problem
+from dbdyno.terminal.console import Column, fit, heading, line
 
 # Keys of every workload, which are no options of one.
 _COMMON = ("name", "label", "statements")
@@ -26,10 +25,10 @@ def print_list(output: TextFormat) -> None:
         return
     columns = [Column("workload"), Column("what it does")]
     rows = [[one["name"], one["description"]] for one in known]
-    text_table.fit(columns, rows)
-    print(text_table.heading(columns))
+    fit(columns, rows)
+    print(heading(columns))
     for row in rows:
-        print(text_table.line(columns, row))
+        print(line(columns, row))
 
 
 def print_one(name: str, output: TextFormat) -> None:

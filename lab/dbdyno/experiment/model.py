@@ -28,6 +28,7 @@ from dbdyno.experiment.base import (
     CpuList,
     Duration,
     Model,
+    format_duration,
     is_in_file,
     parse_cpus,
     parse_percent,
@@ -229,6 +230,13 @@ class Design(Model):
         return compose(
             "until it is sure whether the loss is within {percent:g} %", percent=self.max_loss_percent
         )
+
+    @property
+    def end_text(self) -> str:
+        """When a comparison ends."""
+        if self.stop is None:
+            return f"{self.blocks} block{'' if self.blocks == 1 else 's'}"
+        return f"{self.stop_text}, at most {self.blocks} blocks and {format_duration(self.stop.max_time_s)}"
 
     @property
     def effective_order_seed(self) -> int:

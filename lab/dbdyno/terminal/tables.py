@@ -1,6 +1,17 @@
-"""The table of a comparison: under each variant a row for each load, with medians over the blocks, and the
-change from the baseline with its interval. At 80 columns it fits for any names of variants. A suite has a row
-for each test, and a change with its verdict for each variant.
+"""The tables of results.
+
+Of a comparison: under each variant a row for each load, with medians over the blocks, and the change from the
+baseline with its interval. At 80 columns it fits for any names of variants. A suite has a row for each test,
+and a change with its verdict for each variant.
+
+Of `dbdyno run`: a row for each point; at most 80 columns wide::
+
+    connections       tps        qps  errors  mean ms   p95 ms   p99 ms   max ms
+              2     76.80    1536.08       0    26.04    27.17    28.40    30.33
+
+tps and qps are transactions and statements per second, as in sysbench. With a rate the first column is the
+offered rate. Latencies count from the scheduled start to the end; `errors` counts every error of the server,
+retried or not. A failed point shows the reason instead of numbers.
 """
 
 from __future__ import annotations
@@ -11,14 +22,15 @@ from dataclasses import replace
 from rich.text import Text
 
 from dbdyno import result_text
-from dbdyno.commands.text_table import GAP, Column, fit, heading, line
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.languages import Translator
 from dbdyno.report import formatting
 from dbdyno.report.tables import SuiteCellText, median_text, suite_tables
-from dbdyno.store.measured import MeasuredFile, MeasuredTrial
+from dbdyno.store import StoredTrial
+from dbdyno.store.measured import Figures, MeasuredFile, MeasuredTrial, Window
 from dbdyno.store.verdict import Comparison, Effect, VerdictFile
+from dbdyno.terminal.console import GAP, Column, fit, heading, line
 from dbdyno.text import compose, mark
 
 _BASELINE = mark("{name} (baseline)")
@@ -27,7 +39,7 @@ _BASELINE = mark("{name} (baseline)")
 def result_lines(
     measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile, workload: str, translate: Translator
 ) -> Iterator[Text]:
-    """The lines of the table of one workload; `say` translates."""
+    """The lines of the table of one workload; `translate` translates."""
     comparisons = {one.variant: one for one in verdict.comparisons if one.workload == workload}
     trials = [trial for trial in measured.trials if trial.workload == workload]
     columns = [replace(one, heading=translate(one.heading)) for one in _columns(experiment, comparisons)]
@@ -159,3 +171,72 @@ def _suite_cell(cell: SuiteCellText, translate: Translator) -> str:
     parts = (cell.estimate, cell.interval, cell.word)
     text = " ".join(translate(one) for one in parts if one)
     return text.replace(result_text.MINUS, "-")
+
+
+_US_PER_S = 1e6
+_US_PER_MS = 1e3
+_LATENCIES = ("latency_mean_us", "latency_p95_us", "latency_p99_us", "latency_max_us")
+
+
+def _sweep_columns(first: str) -> list[Column]:
+    widths = {"tps": 9, "qps": 10, "errors": 6, "mean ms": 7, "p95 ms": 7, "p99 ms": 7, "max ms": 7}
+    return [
+        Column(first, len("connections"), right=True),
+        *(Column(name, width, right=True) for name, width in widths.items()),
+    ]
+
+
+def sweep_header(trial: StoredTrial) -> str:
+    """The line of column names above the row of this trial and of those after it."""
+    return heading(_sweep_columns(_load(trial)[0]))
+
+
+def sweep_row(trial: StoredTrial) -> str:
+    """The line of one point, from its stored trial."""
+    # The table of a comparison needs no numpy.
+    from dbdyno.measure.figures import figures
+    from dbdyno.measure.recording import failure, read
+
+    unit, point = _load(trial)
+    columns = _sweep_columns(unit)
+    recording = read(trial.records())
+    failed = failure(trial, recording)
+    if failed is not None:
+        reason, _ = failed
+        return f"{line(columns[:1], [f'{point:g}'])}  failed: {' '.join(reason.split())}"
+    measured = recording.measure
+    elapsed_s = (measured["end_us"] - measured["start_us"]) / _US_PER_S
+    whole = figures(recording, Window(measured["start_us"], measured["end_us"], cut_us=None))
+    statements = measured["reads"] + measured["writes"] + measured["other"]
+    return line(
+        columns,
+        (
+            f"{point:g}",
+            f"{measured['events'] / elapsed_s:.2f}",
+            f"{statements / elapsed_s:.2f}",
+            str(sum(measured["errors"].values())),
+            *(_latency(whole, name) for name in _LATENCIES),
+        ),
+    )
+
+
+def peak(verdict: VerdictFile) -> str:
+    """Where throughput is highest; "" with fewer loads than the judge needs for that."""
+    for one in verdict.scaling or ():
+        at = formatting.load("connections", one.highest.connections)
+        text = f"highest throughput: {result_text.rate(one.highest.throughput)} transactions/s at {at}"
+        return (
+            text if one.plateau is None else f"{text}; within 2 % of it {formatting.plateau(one)} connections"
+        )
+    return ""
+
+
+def _load(trial: StoredTrial) -> tuple[str, float]:
+    """Heading and value of the column with the load."""
+    at = trial.meta["at"]
+    return ("rate/s", at["rate"]) if "rate" in at else ("connections", at["connections"])
+
+
+def _latency(measured: Figures, name: str) -> str:
+    lower_bound = ">" if name in measured.censored else ""
+    return f"{lower_bound}{measured.metric(name) / _US_PER_MS:.2f}"

@@ -7,12 +7,6 @@ import sys
 from rich.console import Console
 
 from dbdyno import report
-from dbdyno.commands.choices import Output
-from dbdyno.commands.console import SafeConsole, print_text, result_console
-from dbdyno.commands.failures import exhausted_resource
-from dbdyno.commands.opening import open_page
-from dbdyno.commands.plan import design_text
-from dbdyno.commands.result_table import change_note, result_lines, suite_lines
 from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.metrics import is_latency
 from dbdyno.experiment.model import Experiment, ServerSpec, Workload
@@ -29,6 +23,9 @@ from dbdyno.say.wording import join_words
 from dbdyno.store import Run
 from dbdyno.store.run import JudgeFiles
 from dbdyno.store.verdict import VerdictFile
+from dbdyno.terminal.console import SafeConsole, print_text, result_console
+from dbdyno.terminal.messages import Output, exhausted_resource, open_page
+from dbdyno.terminal.tables import change_note, result_lines, suite_lines
 from dbdyno.text import compose, compose_count, join
 
 # Maximum number of significant cost changes printed per comparison.
@@ -72,7 +69,7 @@ def describe(
         f"  load      {points} over {_TRANSPORTS[load.transport]}{shape}{promise}; "
         f"{read}{warmup}, measurement {load.duration_s:g} s",
         *([f"  rates     {describe_probe(experiment)}"] if load.needs_probe and not load.has_rates else []),
-        f"  design    {design_text(experiment)}, balanced random order "
+        f"  design    {design.end_text}, balanced random order "
         f"(order seed {design.effective_order_seed}); {_STATES[design.state]} before each {groups}; "
         f"workload seed {design.seed}",
         *(

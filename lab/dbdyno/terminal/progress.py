@@ -26,10 +26,6 @@ from rich.table import Column as ProgressCells
 from rich.text import Text
 
 from dbdyno import result_text
-from dbdyno.commands.console import print_text
-from dbdyno.commands.result_table import latency_heading
-from dbdyno.commands.text_table import Column, heading, line
-from dbdyno.commands.verbosity import announce, is_verbose
 from dbdyno.decide.stopping import ComparisonProgress
 from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.metrics import THROUGHPUT
@@ -44,6 +40,9 @@ from dbdyno.run.affinity import on_cpus
 from dbdyno.run.times import Estimate
 from dbdyno.store import StoredTrial
 from dbdyno.store.run import trial_folder
+from dbdyno.terminal.console import Column, heading, line, print_text
+from dbdyno.terminal.messages import announce, is_verbose
+from dbdyno.terminal.tables import latency_heading
 from dbdyno.waiting import reported_by
 
 # The line is updated once a second, since the lab must not disturb a trial.

@@ -1,9 +1,13 @@
-"""rich's console, on the streams that make control characters visible."""
+"""rich's console, on the streams that make control characters visible, and tables of plain text.
+
+The columns of a table are aligned in the cells of a terminal.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TextIO
 
 from rich.cells import cell_len
@@ -11,10 +15,11 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from dbdyno.commands.streams import SafeText, visible
+from dbdyno.terminal.streams import SafeText, visible
 
 # Columns of a table if standard output is not a terminal.
 WIDTH = 160
+GAP = "  "
 
 
 class _RawStream:
@@ -82,3 +87,46 @@ def result_console() -> Console:
     """A console on standard output, wide enough for a table if that is not a terminal."""
     console = SafeConsole(highlight=False)
     return console if console.is_terminal else SafeConsole(highlight=False, width=WIDTH)
+
+
+@dataclass
+class Column:
+    """One column: its heading, and its width in cells, which is at least that of the heading."""
+
+    heading: str
+    width: int = 0
+    right: bool = False
+
+    def __post_init__(self) -> None:
+        self.width = max(self.width, cell_len(self.heading))
+
+
+def fit(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """Widen the columns to the widest cell of `rows`."""
+    for row in rows:
+        for column, cell in zip(columns, row, strict=True):
+            column.width = max(column.width, cell_len(cell))
+
+
+def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The headings and a line for each row, in columns as wide as their cells."""
+    fit(columns, rows)
+    yield heading(columns)
+    for row in rows:
+        yield line(columns, row)
+
+
+def heading(columns: Sequence[Column]) -> str:
+    """The line of the headings."""
+    return line(columns, [column.heading for column in columns])
+
+
+def line(columns: Sequence[Column], cells: Sequence[str]) -> str:
+    """The line of one row."""
+    padded = (_pad(column, cell) for column, cell in zip(columns, cells, strict=True))
+    return GAP.join(padded).rstrip()
+
+
+def _pad(column: Column, cell: str) -> str:
+    spaces = " " * (column.width - cell_len(cell))
+    return spaces + cell if column.right else cell + spaces
