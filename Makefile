@@ -153,7 +153,7 @@ $(ENGINE): FORCE .stamps/packages .stamps/venv rust-toolchain
 	@DBDYNO_LAB_ONLY=1 $(BIN)/pip install --quiet --no-deps --no-build-isolation --no-index --editable .
 	touch $@
 
-MAN_SOURCES := $(addprefix lab/dbdyno/,__init__.py binary.py problem.py commands/choices.py) $(wildcard lab/dbdyno/cli/*.py)
+MAN_SOURCES := $(addprefix lab/dbdyno/,__init__.py binary.py problem.py) $(wildcard lab/dbdyno/commands/*.py)
 # `man dbdyno` finds the pages if .venv/bin is in PATH.
 .stamps/man: $(ENGINE) .stamps/lab packaging/man_pages.py $(MAN_SOURCES)
 	@$(BIN)/python packaging/man_pages.py .venv/share/man/man1

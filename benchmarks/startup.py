@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 from dbdyno.binary import COMPAT, DROP_INS, find_program
-from dbdyno.cli import COMMANDS
+from dbdyno.commands import COMMANDS
 
 PAIRS = 20
 DROP_IN_MS, HELP_MS, MISTAKE_MS = 60, 300, 500

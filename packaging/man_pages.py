@@ -15,7 +15,7 @@ import typer
 
 from dbdyno import __version__
 from dbdyno.binary import DROP_INS
-from dbdyno.cli import COMMANDS, app
+from dbdyno.commands import COMMANDS, app
 from dbdyno.problem import ExitCode
 
 _ESCAPES = str.maketrans(

@@ -30,7 +30,7 @@ PAGES = {
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
     "examples.md": "examples",
-    "reference/commands.md": "lab/dbdyno/cli",
+    "reference/commands.md": "lab/dbdyno/commands",
     "reference/files.md": "schema",
 }
 # A link or a picture in Markdown: its path and its anchor.
@@ -64,7 +64,7 @@ def _page(source: str) -> str:
     match source:
         case "examples":
             return _examples()
-        case "lab/dbdyno/cli":
+        case "lab/dbdyno/commands":
             return site_reference.commands()
         case "schema":
             return site_reference.files()

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dbdyno.cli import COMMANDS
+from dbdyno.commands import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 Schema = dict[str, Any]

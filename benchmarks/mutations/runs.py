@@ -12,8 +12,7 @@ from pathlib import Path
 
 from tests.unit.stored_run import Making, judged
 
-from dbdyno.cli.report import report
-from dbdyno.commands.choices import Format
+from dbdyno.commands.report import Format, report
 from dbdyno.store import digests
 
 from .mutate import mutate_json_text, mutate_text

@@ -27,7 +27,7 @@ def main() -> None:
     passwords.protect()
 
     with handle_interrupts():
-        from dbdyno.cli import main as command_line  # noqa: PLC0415 — typer and all commands behind it.
+        from dbdyno.commands import main as command_line  # noqa: PLC0415 — typer and all commands behind it.
 
         command_line()
 

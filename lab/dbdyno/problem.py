@@ -1,4 +1,4 @@
-"""Errors that the user can fix. Every package raises them; only `commands` and `cli` catch and print them."""
+"""Errors that the user can fix. Every package raises them; only `commands` catches and prints them."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ import pytest
 from tests.end_to_end.comparing import refused
 from tests.end_to_end.test_run_command import Running, url
 
-from dbdyno.cli.servers import data as data_command
-from dbdyno.commands.choices import Action
+from dbdyno.commands.data import Action
+from dbdyno.commands.data import data as data_command
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.problem import Problem
 from dbdyno.run.marked_tables import table_hash

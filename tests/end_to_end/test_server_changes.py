@@ -24,8 +24,8 @@ from tests.end_to_end.comparing import Comparing, environment, refused, wait_unt
 from tests.end_to_end.mysql_server import MySQLServer
 from tests.end_to_end.test_compare_reached_postgresql import RIGHTS
 
-from dbdyno.cli.servers import data as data_command
-from dbdyno.commands.choices import Action
+from dbdyno.commands.data import Action
+from dbdyno.commands.data import data as data_command
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.problem import Problem
 from dbdyno.servers.kinds.local import LocalServer

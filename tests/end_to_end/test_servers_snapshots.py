@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.conftest import variant
 
-from dbdyno.cli.servers import clean
+from dbdyno.commands.clean import clean
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload
 from dbdyno.servers import open_server
 from dbdyno.servers.kinds.local import LocalServer

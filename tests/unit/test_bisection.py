@@ -16,9 +16,9 @@ from tests.unit.simulated_trials import experiment, measured
 from tests.unit.stored_run import Making, make
 from typer.testing import CliRunner
 
-from dbdyno.commands import bisect as bisect_command
-from dbdyno.commands.bisect import Ends, choose_versions, result_sentence
-from dbdyno.commands.choices import Over
+from dbdyno.commands.bisect import Over
+from dbdyno.commands.bisect import bisect as bisect_command
+from dbdyno.commands.bisection import Bisection, Ends, choose_versions, result_sentence
 from dbdyno.experiment import bisection as documents
 from dbdyno.experiment.model import Design, Experiment, Stop
 from dbdyno.experiment.reading import read_document
@@ -345,17 +345,18 @@ def test_the_ends_are_built_while_no_other_dbdyno_measures(
     script = tmp_path / "build"
     script.write_text(f"#!/bin/sh\nflock --nonblock {lock} true\necho $? > {status}\nexit 1\n")
     script.chmod(0o755)
-    options = ends("v0", "HEAD", Over.COMMITS, repository=str(repository), build=str(script))
     with pytest.raises(commits.BuildProblem):
-        bisect_command.bisect(read_document(file, None, []), options, called(file))
+        bisect_command(
+            file,
+            "v0",
+            "HEAD",
+            Over.COMMITS,
+            repository=repository,
+            build=str(script),
+            results=tmp_path / "results",
+        )
     # Another process cannot lock it.
     assert status.read_text() == "1\n"
-
-
-def called(file: Path) -> bisect_command.Options:
-    return bisect_command.Options(
-        file, None, 60, file.parent / "results", resume=False, share=False, quiet=True, as_json=False
-    )
 
 
 @pytest.mark.parametrize("failing", ["a", "b"])
@@ -365,12 +366,20 @@ def test_only_a_candidate_is_skipped_if_a_variant_cannot_run_its_load(
     def fail(*_arguments: object) -> None:
         raise CannotRunProblem(failing, f"{failing} cannot run this load", "")
 
-    monkeypatch.setattr("dbdyno.commands.bisect.run_comparison", fail)
+    monkeypatch.setattr("dbdyno.commands.bisection.run_comparison", fail)
     file.write_text(FILE + "".join(f'[[variant]]\nname = "{name}"\n' for name in "abc"))
-    document, options = read_document(file, None, []), called(file)
+    document = read_document(file, None, [])
     versions = choose_versions(document, ends("a", "c"), file.parent)
-    command = bisect_command._Bisection(
-        document, "oltp_read_only", versions, options, options.results / "file-bisect"
+    command = Bisection(
+        document,
+        "oltp_read_only",
+        versions,
+        file,
+        file.parent / "results" / "file-bisect",
+        max_blocks=60,
+        resume=False,
+        quiet=True,
+        as_json=False,
     )
     question = Question("a", "b", "c", LEVEL, towards_bad=-1)
     if failing == "b":
@@ -467,7 +476,7 @@ def test_simulated_bisections_of_equal_versions_find_nothing_and_of_others_the_r
 
 
 def test_a_mistake_is_one_error(file: Path) -> None:
-    from dbdyno.cli import app
+    from dbdyno.commands import app
 
     run = CliRunner().invoke
     assert run(app(["bisect"]), ["bisect", str(file), "--good", "14"]).exit_code == 2

@@ -9,8 +9,8 @@ import pytest
 from tests.schemas import require_valid
 from tests.unit.test_sql_experiment import HEAD, TARGET, errors, own, write
 
-from dbdyno.commands.choices import TextFormat
-from dbdyno.commands.workloads import print_list, print_one
+from dbdyno.commands.options import TextFormat
+from dbdyno.commands.workloads import workloads
 from dbdyno.experiment import bundled
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.oltp_name import DESCRIPTIONS
@@ -52,7 +52,7 @@ def test_a_workload_is_valid_for_both_protocols(name: str) -> None:
 def test_what_is_shown_is_a_file_that_does_the_same(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_one(name, TextFormat.TEXT)
+    workloads(name)
     (tmp_path / "mine.sql").write_text(capsys.readouterr().out)
     path = tmp_path / "own.toml"
     path.write_text(BOTH + f'[[workload]]\nname = "sql"\nfile = "mine.sql"\nlabel = "{name}"\n')
@@ -209,17 +209,17 @@ def test_a_value_of_a_list_may_not_have_the_name_of_a_parameter(tmp_path: Path) 
 
 
 def test_all_workloads_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    print_list(TextFormat.TEXT)
+    workloads()
     lines = capsys.readouterr().out.splitlines()[1:]
     assert [line.split()[0] for line in lines] == [*DESCRIPTIONS, *bundled.names()]
     assert all(line.endswith(".") for line in lines)
-    print_list(TextFormat.JSON)
+    workloads(output_format=TextFormat.JSON)
     listed = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
     assert listed["micro/delete"]["options"]["rows"]["default"] == 1_000_000
     assert listed["oltp_read_only"]["options"]["table_size"]["default"] == 10_000
-    print_one("oltp_read_only", TextFormat.TEXT)
+    workloads("oltp_read_only")
     shown = capsys.readouterr().out
     assert "table_size = 10000\n" in shown
     read_bytes(f"{BOTH}{shown}".encode(), Path("own.toml"))
     with pytest.raises(Problem, match="there is no bundled workload 'micro/scam'"):
-        print_one("micro/scam", TextFormat.TEXT)
+        workloads("micro/scam")

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from tests.unit.stored_run import Making, judged
 
-from dbdyno.cli.report import report
-from dbdyno.commands.choices import Format
+from dbdyno.commands.report import Format, report
 from dbdyno.problem import ExitCode
 from dbdyno.report.summary import summarize
 from dbdyno.store import EXPLAINED, JUDGED, VERDICT, ChangedRun, Run, StoreProblem, digests, files

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from dbdyno import cli
+from dbdyno import commands
 from dbdyno.problem import ExitCode
 
 NO_HANDLES = OSError(errno.EMFILE, os.strerror(errno.EMFILE), "/proc")
@@ -32,8 +32,8 @@ def test_limits_are_no_internal_errors(
     def fail(_called: object) -> None:
         raise error
 
-    monkeypatch.setattr(cli, "app", fail)
+    monkeypatch.setattr(commands, "app", fail)
     with pytest.raises(SystemExit) as end:
-        cli.main()
+        commands.main()
     assert end.value.code == ExitCode.NOT_COMPARABLE
     assert capsys.readouterr().err.startswith(message)

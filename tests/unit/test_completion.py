@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.binary import DROP_INS
-from dbdyno.cli import COMMANDS
+from dbdyno.commands import COMMANDS
 
 EXPERIMENT = "[experiment]\nname = 'x'\n[profile.quick]\n[profile.'$(touch executed)']\n"
 FILES = {

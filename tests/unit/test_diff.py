@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from tests.unit.stored_run import Arms, Making, make
 
-from dbdyno.cli.runs import diff
-from dbdyno.commands.choices import TextFormat
+from dbdyno.commands.diff import diff
+from dbdyno.commands.options import TextFormat
 from dbdyno.experiment.model import Experiment, Factor, OltpWorkload
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.experiment.schedule import Trial
@@ -56,7 +56,7 @@ def stored(folder: Path, b: int, seed: int, **changes: Any) -> Path:
 
 
 def answer(capsys: pytest.CaptureFixture[str], first: Path, second: Path) -> dict[str, Any]:
-    diff(first, second, format=TextFormat.JSON)
+    diff(first, second, output_format=TextFormat.JSON)
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.schemas import require_valid
 
-from dbdyno.cli import COMMANDS
+from dbdyno.commands import COMMANDS
 from dbdyno.experiment.file_reference import with_tables
 from dbdyno.experiment.file_schema import file_schema
 from dbdyno.experiment.model import TITLE_KEYS, Experiment

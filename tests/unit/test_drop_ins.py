@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.binary import DROP_INS, LINKS
-from dbdyno.cli import COMMANDS
+from dbdyno.commands import COMMANDS
 
 # What `import dbdyno.__main__` may load beyond a bare Python: names of packages. Each costs every start.
 LIGHT = {
@@ -71,7 +71,7 @@ def test_nothing_heavy_is_imported_before_the_engine_takes_over(command: str, tm
 
 
 def test_the_list_would_see_the_command_line() -> None:
-    code = "import sys; import dbdyno.cli; print(*sys.modules)"
+    code = "import sys; import dbdyno.commands; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {"typer", "importlib"} <= {name.partition(".")[0] for name in done.stdout.split()}
 
@@ -183,14 +183,14 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, no_engine_beside: str) -> 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in DROP_INS])
 def test_the_help_of_a_command_imports_nothing_slow(name: str) -> None:
-    code = f"import sys; import dbdyno.cli; dbdyno.cli.app([{name!r}]); print(*sys.modules)"
+    code = f"import sys; import dbdyno.commands; dbdyno.commands.app([{name!r}]); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     slow = {"altair", "numpy", "psycopg", "pydantic", "pymysql", "rich", "scipy", "sqlglot"}
     assert not slow & {loaded.partition(".")[0] for loaded in done.stdout.split()}
 
 
 def test_a_comparison_starts_without_what_only_some_runs_need() -> None:
-    code = "import sys; import dbdyno.commands.compare, dbdyno.commands.show; print(*sys.modules)"
+    code = "import sys; import dbdyno.commands.comparison, dbdyno.commands.stored_run; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     slow = {
         "altair",

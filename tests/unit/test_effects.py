@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from dbdyno.commands.disclosure import agree, disclosure
+from dbdyno.commands.comparison import agree
 from dbdyno.experiment.effects import MARKS, Effect, marks_of, setting_effect, uses
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read, read_bytes
 from dbdyno.problem import Problem
+from dbdyno.servers.disclosure import disclosure
 from dbdyno.ui.children import read_text
 
 

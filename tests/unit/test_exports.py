@@ -19,7 +19,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from tests.unit.stored_run import Arms, Making, make, verdict_of
 
-from dbdyno.commands.choices import Format
+from dbdyno.commands.report import Format
 from dbdyno.experiment.schedule import Trial
 from dbdyno.exports import WRITERS
 from dbdyno.exports.otava import otava_row, write_rows

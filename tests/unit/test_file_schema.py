@@ -15,8 +15,8 @@ import typer
 from tests.conftest import SCHEMA
 
 from dbdyno.binary import DROP_INS
-from dbdyno.cli import COMMANDS, app
-from dbdyno.cli.experiments import SchemaName, schema
+from dbdyno.commands import COMMANDS, app
+from dbdyno.commands.schema import SchemaName, schema
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.file_schema import file_schema, schema_text
 from dbdyno.experiment.reading import read_bytes

@@ -17,11 +17,10 @@ import typer
 from scipy import stats
 from tests.unit.stored_run import Arms, Making, experiment, make, store
 
-from dbdyno.cli.published import replicate
-from dbdyno.cli.runs import history
-from dbdyno.commands.choices import TextFormat
-from dbdyno.commands.history import spark_line
+from dbdyno.commands.history import history, spark_line
 from dbdyno.commands.option_document import as_toml
+from dbdyno.commands.options import TextFormat
+from dbdyno.commands.replicate import replicate
 from dbdyno.design.confirming import confirming_document, confirming_experiment
 from dbdyno.experiment.model import Experiment, ServerSpec
 from dbdyno.experiment.reading import read, read_bytes
@@ -184,7 +183,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def answer(folder: Path, capsys: pytest.CaptureFixture[str], **options: Any) -> tuple[int, dict[str, Any]]:
     with pytest.raises(typer.Exit) as ended:
-        history("made", results=folder, format=TextFormat.JSON, **options)
+        history("made", results=folder, output_format=TextFormat.JSON, **options)
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return ended.value.exit_code, found
 
@@ -502,8 +501,8 @@ class Measurements:
         # How each ends: an exception, or the exit code of `compare`.
         self.ends: list[Exception | int] = []
         monkeypatch.setattr("dbdyno.design.confirming.describe_server", lambda variant: variant.name)
-        monkeypatch.setattr("dbdyno.commands.history.confirming_document", lambda *_: {})
-        monkeypatch.setattr("dbdyno.commands.history.measure", self.measure)
+        monkeypatch.setattr("dbdyno.design.confirming.confirming_document", lambda *_: {})
+        monkeypatch.setattr("dbdyno.commands.comparison.measure", self.measure)
 
     def measure(self, *arguments: Any, resume: bool, **_options: Any) -> tuple[None, int]:
         pair = confirmed_runs(arguments[1])

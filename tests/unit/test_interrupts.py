@@ -171,7 +171,7 @@ def test_an_interrupt_that_is_being_handled_is_not_repeated() -> None:
 def test_an_interrupt_that_a_library_turns_into_an_error_is_no_failure() -> None:
     body = """
     import sys
-    from dbdyno import cli
+    from dbdyno import commands
 
     def load(*_):
         try:
@@ -180,8 +180,8 @@ def test_an_interrupt_that_a_library_turns_into_an_error_is_no_failure() -> None
             pass
         raise ImportError("initialization failed")
 
-    cli.app = load
-    cli.main()
+    commands.app = load
+    commands.main()
     """
     assert ran(body) == (130, "", INTERRUPTED)
 
@@ -189,15 +189,15 @@ def test_an_interrupt_that_a_library_turns_into_an_error_is_no_failure() -> None
 def test_a_command_that_is_interrupted_says_so() -> None:
     body = """
     import sys
-    from dbdyno import cli
-    from dbdyno.cli import report
+    from dbdyno import commands
+    from dbdyno.commands import report
 
     def interrupted(path: str) -> None:
         send("SIGINT")
 
     report.report = interrupted
     sys.argv = ["dbdyno", "report", "results"]
-    cli.main()
+    commands.main()
     """
     assert ran(body) == (130, "", INTERRUPTED)
 

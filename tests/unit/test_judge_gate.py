@@ -17,8 +17,8 @@ from tests.unit.sentences import check_sentences
 from tests.unit.simulated_trials import experiment, measured
 from tests.unit.stored_run import Arms, Making, make
 
-from dbdyno.cli.report import report
-from dbdyno.commands.choices import Format, Undecided
+from dbdyno.commands.options import Undecided
+from dbdyno.commands.report import Format, report
 from dbdyno.decide.comparison import comparison_entry
 from dbdyno.decide.decision import compare_all
 from dbdyno.decide.gate import Sure, gate, result, suite_result, sure

@@ -11,11 +11,10 @@ import typer
 from tests.schemas import require_valid
 from tests.unit.stored_run import Arms, Making, make, store, verdict_of
 
-from dbdyno.commands import compare
-from dbdyno.commands.choices import Format
-from dbdyno.commands.report import Target, report
+from dbdyno.commands import comparison
+from dbdyno.commands.report import Format, report
 from dbdyno.commands.show import show
-from dbdyno.commands.stored_run import Choices, judge_again
+from dbdyno.commands.stored_run import judge_again
 from dbdyno.experiment.base import file_keys
 from dbdyno.experiment.model import (
     Client,
@@ -75,7 +74,7 @@ def again(
     run: Run, *assignments: str, leave_out: tuple[str, ...] = (), reason: str | None = None
 ) -> LaterJudgement:
     reason = reason or ("a backup ran" if leave_out else None)
-    return judge_again(run, Choices(assignments, leave_out, reason), "en")
+    return judge_again(run, assignments, leave_out, reason, "en")
 
 
 def refusal(run: Run, *assignments: str, leave_out: tuple[str, ...] = ()) -> str:
@@ -177,7 +176,7 @@ def test_rates_are_loads_too(tmp_path: Path) -> None:
 def test_the_list_of_loads_may_be_shorter(tmp_path: Path) -> None:
     run = finished(tmp_path, Making())
     assert 'Add --reason "why"' in refusal_without_reason(run, "load.connections=[40, 10]")
-    judgement = judge_again(run, Choices(("load.connections=[40, 10]",), (), "busy"), "en")
+    judgement = judge_again(run, ["load.connections=[40, 10]"], (), "busy", "en")
     (choice,) = later_verdict(judgement)["chosen_afterwards"]
     assert choice["left_out"]["connections"] == [20]
     assert choice["reason"] == "busy"
@@ -185,7 +184,7 @@ def test_the_list_of_loads_may_be_shorter(tmp_path: Path) -> None:
 
 def refusal_without_reason(run: Run, *assignments: str) -> str:
     with pytest.raises(Problem) as caught:
-        judge_again(run, Choices(assignments), "en")
+        judge_again(run, assignments, (), None, "en")
     return caught.value.fix
 
 
@@ -353,7 +352,7 @@ def test_every_form_of_the_report_says_which_judgement_it_shows(
 ) -> None:
     run = finished(tmp_path)
     assert gather(run).judgements == []
-    render(run, Choices(("design.delta_percent=15",), reason="3 % was a slip"), Format.MD)
+    render(run, Format.MD, assignments=["design.delta_percent=15"], reason="3 % was a slip")
     output = capsys.readouterr()
     statement = (
         "Chosen afterwards (design.delta_percent 15 instead of none): b is slower than a by less than 15 %"
@@ -375,25 +374,17 @@ def test_every_form_of_the_report_says_which_judgement_it_shows(
     assert "계획한 판정" in render_page(run, "ko")[0]
 
 
-def render(run: Run, choices: Choices, format: Format) -> None:  # noqa: A002 — the option's name
-    report(
-        run.path,
-        Path("results"),
-        Target(format),
-        max_loss=None,
-        undecided=None,
-        choices=choices,
-        accept_changes=False,
-    )
+def render(run: Run, output_format: Format, **options: Any) -> None:
+    report(run.path, format=output_format, **options)
 
 
 def shown(run: Run, capsys: pytest.CaptureFixture[str]) -> str:
-    show(run.path, Path("results"), accept_changes=False, output=Output())
+    show(run.path)
     return capsys.readouterr().out
 
 
 def rendered(run: Run, capsys: pytest.CaptureFixture[str]) -> str:
-    render(run, Choices(), Format.MD)
+    render(run, Format.MD)
     return capsys.readouterr().out
 
 
@@ -411,20 +402,12 @@ def test_the_gate_has_the_exit_code_and_says_it_too(
 ) -> None:
     run = finished(tmp_path)
     with pytest.raises(typer.Exit) as ended:
-        render(run, Choices(("design.max_loss_percent=3",)), Format.MD)
+        render(run, Format.MD, assignments=["design.max_loss_percent=3"])
     assert ended.value.exit_code == 1
     gate = capsys.readouterr().err.splitlines()[-1]
     assert gate.startswith("Chosen afterwards (design.max_loss_percent 3 instead of none): gate: b against a")
     with pytest.raises(typer.Exit):
-        report(
-            run.path,
-            Path("results"),
-            Target(Format.MD),
-            max_loss="20%",
-            undecided=None,
-            choices=Choices(("design.delta_percent=15",)),
-            accept_changes=False,
-        )
+        render(run, Format.MD, assignments=["design.delta_percent=15"], max_loss="20%")
     gate = capsys.readouterr().err.splitlines()[-1]
     assert gate.startswith("Chosen afterwards (design.delta_percent 15 instead of none): gate: b against a")
 
@@ -432,7 +415,7 @@ def test_the_gate_has_the_exit_code_and_says_it_too(
 def test_a_reason_alone_changes_nothing(tmp_path: Path) -> None:
     run = finished(tmp_path)
     with pytest.raises(Problem, match="--reason has no effect"):
-        render(run, Choices(reason="why"), Format.MD)
+        render(run, Format.MD, reason="why")
 
 
 def test_a_later_report_cannot_be_replicated(tmp_path: Path) -> None:
@@ -489,7 +472,7 @@ def test_a_judgement_that_was_interrupted_does_not_count(
 def resumed(run: Run, override: dict[str, str]) -> Run:
     """The run as `compare --resume` opens it with other overrides in the file."""
     experiment = run.experiment().model_copy(update={"override": override})
-    return compare.resume_run(run.path.parent.parent, experiment)
+    return comparison.resume_run(run.path.parent.parent, experiment)
 
 
 def test_an_override_never_makes_resume_refuse(tmp_path: Path) -> None:
@@ -541,7 +524,7 @@ def test_resuming_a_run_that_has_ended_keeps_its_planned_verdict(
     experiment = run.experiment().model_copy(update={"override": {"P07": "the limit is known"}})
     other = resumed(run, experiment.override)
     assert other.experiment().override == {}
-    verdict = compare.conclude(other, experiment, Output(writes_report=False))
+    verdict = comparison.conclude(other, experiment, Output(writes_report=False))
     assert verdict.comparisons[0].curve.verdict == "slower"
     assert "Chosen afterwards (override of P07): b is slower than a" in capsys.readouterr().out
     assert verdict_of(run)["comparisons"][0]["curve"]["verdict"] == "not-comparable"

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from tests.unit.stored_run import Making, make
 
 from dbdyno import text
-from dbdyno.commands.choices import require_language
+from dbdyno.commands.options import require_language
 from dbdyno.languages import IN_ENGLISH, Translator, languages, translator
 from dbdyno.languages.extract import patterns
 from dbdyno.problem import Problem

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.simulated_trials import measured
 
-from dbdyno.commands.run import SweepOptions
-from dbdyno.commands.run import experiment_of as swept
+from dbdyno.commands.option_document import sweep_experiment
 from dbdyno.design.planning import choose_pairing
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment
@@ -18,6 +17,7 @@ from dbdyno.experiment.schedule import schedule
 from dbdyno.rules.design import reached_limit
 from dbdyno.run import warmup
 from dbdyno.run.plan import trial_plan
+from dbdyno.servers.url import Target
 from dbdyno.stats.steady import settle
 
 TWO_VARIANTS = """
@@ -45,18 +45,10 @@ def experiment(folder: Path, load: str, design: str = "blocks = 6") -> Experimen
     return read(file, None)
 
 
-def options(**changes: object) -> SweepOptions:
-    given: dict[str, object] = {
-        "connections": "2",
-        "rate": None,
-        "time": "1s",
-        "warmup": "0s",
-        "tables": None,
-        "table_size": None,
-        "workers": "1",
-        "assignments": [],
-    }
-    return SweepOptions("oltp_point_select", "mysql://a@127.0.0.1:1/d", **{**given, **changes})  # type: ignore[arg-type]
+def swept(**changes: object) -> tuple[Experiment, Target, str]:
+    target = "mysql://a@127.0.0.1:1/d"
+    options = {"target": target, "connections": "2", "time": "1s", "warmup": "0s", "workers": "1", **changes}
+    return sweep_experiment("oltp_point_select", options, [])
 
 
 def test_limits_are_in_the_plan(tmp_path: Path) -> None:
@@ -109,12 +101,12 @@ def test_a_limited_throughput_does_not_determine_the_latency(tmp_path: Path) -> 
 )
 def test_a_wrong_option_is_named(abort_if: str, problem: str) -> None:
     with pytest.raises(InvalidExperiment) as raised:
-        swept(options(abort_if=abort_if))
+        swept(abort_if=abort_if)
     assert problem in str(raised.value)
 
 
 def test_options_are_keys_of_the_load() -> None:
-    limited, _, source = swept(options(abort_if="p99=500ms, errors_per_1000=10", max_rate=200.0))
+    limited, _, source = swept(abort_if="p99=500ms, errors_per_1000=10", max_rate=200.0)
     assert limited.load.max_rate == 200.0
     assert limited.load.abort_if is not None
     assert limited.load.abort_if.latency_limits() == [(99.0, 0.5)]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno import __version__
-from dbdyno.cli import COMMANDS
+from dbdyno.commands import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -17,7 +17,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from tests.unit.stored_run import Arms, Making, experiment, make, stream
 
-from dbdyno.cli.live import metrics
+from dbdyno.commands.metrics import metrics
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.problem import Problem
 from dbdyno.store import Run

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dbdyno.commands.option_document import OneLine, choose_file, write_experiment
+from dbdyno.commands.option_document import choose_file, write_experiment
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
@@ -18,9 +18,7 @@ POOL = "mariadb:thread_handling=pool-of-threads,thread_pool_size=2"
 
 
 def written(folder: Path, a: str, *b: str, **options: Any) -> Experiment:
-    return read(
-        write_experiment(OneLine(a, b, options.pop("workload", "oltp_read_only"), **options), [], folder)
-    )
+    return read(write_experiment({"a": a, "b": b, "workload": "oltp_read_only", **options}, [], folder))
 
 
 def refused(folder: Path, a: str, *b: str, **options: Any) -> str:
@@ -61,7 +59,7 @@ def test_the_same_server_twice(tmp_path: Path) -> None:
 
 def test_own_sql(tmp_path: Path) -> None:
     (tmp_path / "shop.sql").write_text("-- query\nSELECT 1;\n")
-    file = write_experiment(OneLine("mariadb", ["postgresql"], "shop.sql"), [], tmp_path)
+    file = write_experiment({"a": "mariadb", "b": ["postgresql"], "workload": "shop.sql"}, [], tmp_path)
     assert tomllib.loads(file.read_text())["workload"] == [
         {"name": "sql", "file": "shop.sql", "label": "shop"}
     ]
@@ -69,7 +67,7 @@ def test_own_sql(tmp_path: Path) -> None:
 
 
 def test_a_file_is_never_replaced(tmp_path: Path) -> None:
-    options = OneLine("mariadb", ["mariadb:innodb_flush_log_at_trx_commit=2"], "oltp_read_write")
+    options = {"a": "mariadb", "b": ["mariadb:innodb_flush_log_at_trx_commit=2"]}
     first = write_experiment(options, [], tmp_path)
     assert write_experiment(options, [], tmp_path) == first
     first.write_text("# mine\n")
@@ -100,8 +98,8 @@ def test_a_password_in_a_url_is_refused_and_not_repeated(tmp_path: Path) -> None
 
 def test_a_file_or_options() -> None:
     file = Path("x.toml")
-    assert choose_file(file, OneLine(), []) == file
+    assert choose_file(file, {}, []) == file
     with pytest.raises(Problem, match="an experiment file is missing"):
-        choose_file(None, OneLine(), [])
+        choose_file(None, {}, [])
     with pytest.raises(Problem, match=r"^--b, --table-size: an experiment file was given too, x\.toml"):
-        choose_file(file, OneLine(b=["mysql"], table_size=4), [])
+        choose_file(file, {"b": ["mysql"], "table_size": 4}, [])

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from dbdyno import cli
+from dbdyno import commands
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.server import has_password
@@ -125,7 +125,7 @@ def test_no_command_prints_a_password(
     for url in ("mysql://load:s3cr3t@db1/shop", "load:s3cr3t@db1/shop", "mysql://load%3As3cr3t@db1/shop"):
         monkeypatch.setattr(sys, "argv", ["dbdyno", *(argument.format(url) for argument in arguments)])
         with pytest.raises(SystemExit) as caught:
-            cli.main()
+            commands.main()
         assert caught.value.code == 2
         printed = "".join(capsys.readouterr())
         assert printed

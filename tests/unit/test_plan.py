@@ -12,8 +12,8 @@ import pytest
 from tests.unit import stored_run
 from tests.unit.stored_run import Making
 
-from dbdyno.cli.experiments import plan as plan_command
 from dbdyno.commands.plan import describe, suggest_length, summary
+from dbdyno.commands.plan import plan as plan_command
 from dbdyno.design.planning import find_earlier, plan, read_earlier
 from dbdyno.experiment.model import Design, Factor, Point, Stop
 from dbdyno.experiment.schedule import Trial

@@ -16,8 +16,9 @@ import typer
 from tests.unit.reading import CASE_STUDIES, DOCUMENTS, summary
 from tests.unit.stored_run import Making, make
 
-from dbdyno.commands.choices import ReadFormat
-from dbdyno.commands.read import read as work
+from dbdyno.commands.options import RESULTS
+from dbdyno.commands.read import ReadFormat
+from dbdyno.commands.read import read as read_documents
 from dbdyno.experiment.reading import read
 from dbdyno.generate import with_table
 from dbdyno.problem import Problem
@@ -45,7 +46,14 @@ def run(
     out, err, code = StringIO(), StringIO(), 0
     with redirect_stdout(out), redirect_stderr(err):
         try:
-            work([Path(path) for path in paths], to_experiment, results, output, language)
+            read_documents(
+                [Path(path) for path in paths],
+                to_experiment,
+                results is not None,
+                results or RESULTS,
+                language,
+                output,
+            )
         except typer.Exit as end:
             code = end.exit_code
     return Answer(code, out.getvalue(), err.getvalue())

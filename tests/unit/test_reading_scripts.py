@@ -9,8 +9,8 @@ import pytest
 from tests.unit.reading import codes_of, findings_of, reading_of, summary
 from tests.unit.test_read_command import run
 
-from dbdyno.commands.choices import ReadFormat
 from dbdyno.commands.init import init
+from dbdyno.commands.read import ReadFormat
 from dbdyno.experiment.reading import read
 from dbdyno.problem import Problem
 

@@ -12,8 +12,8 @@ import typer
 from tests.unit.stored_run import make
 
 from dbdyno.binary import DROP_INS
-from dbdyno.cli import COMMANDS, app
-from dbdyno.commands.choices import Format
+from dbdyno.commands import COMMANDS, app
+from dbdyno.commands.report import Format
 from dbdyno.problem import ExitCode
 from dbdyno.terminal import result
 from dbdyno.verdict import judge

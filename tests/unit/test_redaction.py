@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.unit.test_read_command import run
 
-from dbdyno.commands.choices import ReadFormat
 from dbdyno.commands.init import init
+from dbdyno.commands.read import ReadFormat
 from dbdyno.problem import Problem
 from dbdyno.reading.document import parse
 from dbdyno.redaction import redact, redact_document, until_password

@@ -15,7 +15,7 @@ import pytest
 from tests.unit.pages import page_of
 from tests.unit.stored_run import Making, judged
 
-from dbdyno.cli.published import replicate
+from dbdyno.commands.replicate import replicate
 from dbdyno.experiment.reading import read
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.report.replication import BEGIN, END, Published, embedded, read_published

@@ -16,8 +16,8 @@ from tests.unit.pages import Page, joined, page_of, undrawn
 from tests.unit.stored_run import Arms, Making, make, verdict_of
 
 from dbdyno import report, result_text
-from dbdyno.cli.report import report as show
-from dbdyno.commands.choices import Format
+from dbdyno.commands.report import Format
+from dbdyno.commands.report import report as show
 from dbdyno.report import formatting, tables
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather

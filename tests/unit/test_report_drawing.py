@@ -16,9 +16,8 @@ from tests.unit.pages import joined, page_of
 from tests.unit.stored_run import verdict_of
 
 from dbdyno import report
-from dbdyno.cli.report import report as show
-from dbdyno.commands.choices import Format
-from dbdyno.commands.report import NOT_RENDERED
+from dbdyno.commands.report import NOT_RENDERED, Format
+from dbdyno.commands.report import report as show
 from dbdyno.report import charts, rendering
 from dbdyno.report.chart import Chart
 from dbdyno.report.model import gather
@@ -71,7 +70,7 @@ def test_charts_that_were_requested_and_cannot_be_drawn_are_an_error(tmp_path: P
 def test_the_chart_library_is_never_imported_by_the_command(tmp_path: Path) -> None:
     run = Judged().write(tmp_path)
     program = (
-        "import sys, pathlib; from dbdyno.commands import compare; from dbdyno.terminal import result;"
+        "import sys, pathlib; from dbdyno.commands import comparison; from dbdyno.terminal import result;"
         "from dbdyno.store import Run;"
         "before = set(sys.modules);"
         "result.write_report(Run.open(pathlib.Path(sys.argv[1])));"

@@ -12,7 +12,7 @@ from tests.unit.judged_run import Judged
 from tests.unit.pages import Page, joined
 from tests.unit.stored_run import Making, make, verdict_of
 
-from dbdyno.cli.report import site
+from dbdyno.commands.site import site
 from dbdyno.problem import Problem
 from dbdyno.report.rendering import RenderedCharts
 from dbdyno.report.writing import render_page

@@ -14,8 +14,8 @@ from tests.unit.fake_server import FakeServers, install
 from tests.unit.test_repeats import load, store
 from tests.unit.test_run_coordinator import Listening, created, experiment, interrupt
 
-from dbdyno.cli.compare import compare as compare_command
-from dbdyno.commands.compare import _blocks_after, _print_resume_command
+from dbdyno.commands.compare import compare as compare_command
+from dbdyno.commands.comparison import _blocks_after, _print_resume_command
 from dbdyno.decide.stopping import ComparisonProgress, Progress
 from dbdyno.experiment.model import Experiment, Stop
 from dbdyno.experiment.schedule import Trial, planned_blocks, schedule, top_up

@@ -9,8 +9,7 @@ import pytest
 from tests.schemas import require_valid
 
 from dbdyno.checks import Context, Moment, run
-from dbdyno.commands.run import SweepOptions
-from dbdyno.commands.run import experiment_of as swept
+from dbdyno.commands.option_document import sweep_experiment
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment, ScriptWorkload
 from dbdyno.experiment.reading import read
@@ -119,19 +118,16 @@ def test_what_is_not_known_before_the_run_is_a_note(tmp_path: Path) -> None:
 
 def test_a_sweep_takes_a_script_like_any_workload(tmp_path: Path) -> None:
     (tmp_path / "shop.lua").write_text("")
-    options = SweepOptions(
-        str(tmp_path / "shop.lua"),
-        "mysql://load@127.0.0.1:3306/shop",
-        connections="1,2",
-        rate=None,
-        time="1s",
-        warmup="0s",
-        tables=3,
-        table_size=None,
-        workers="1",
-        assignments=["goods=5", "workload.prepare=false", "load.duration=2s"],
-    )
-    experiment, _, source = swept(options)
+    options = {
+        "target": "mysql://load@127.0.0.1:3306/shop",
+        "connections": "1,2",
+        "time": "1s",
+        "warmup": "0s",
+        "tables": 3,
+        "workers": "1",
+    }
+    assignments = ["goods=5", "workload.prepare=false", "load.duration=2s"]
+    experiment, _, source = sweep_experiment(str(tmp_path / "shop.lua"), options, assignments)
     workload = script(experiment)
     assert (experiment.name, workload.title, workload.prepare) == ("run-shop", "shop", False)
     assert (workload.options, experiment.load.duration_s) == ({"tables": 3, "goods": 5}, 2.0)

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.cli.servers import servers
-from dbdyno.commands.choices import ServersAction
+from dbdyno.commands.servers import ServersAction, servers
 from dbdyno.problem import Problem
 from dbdyno.servers import owned_folder
 from dbdyno.servers.sources.installed import install, list_installed

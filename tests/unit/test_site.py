@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.cli import COMMANDS
+from dbdyno.commands import COMMANDS
 from dbdyno.experiment.reading import read
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from tests.unit.stored_run import Making, make
 
-from dbdyno.cli.runs import list as list_command
-from dbdyno.cli.runs import show
-from dbdyno.commands.choices import TextFormat
+from dbdyno.commands.list import list as list_command
+from dbdyno.commands.options import TextFormat
+from dbdyno.commands.show import show
 from dbdyno.problem import Problem
 from dbdyno.store import VERDICT, Run, StoreProblem, files
 from dbdyno.store.listing import find_run
@@ -36,7 +36,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def listed(results: Path, capsys: pytest.CaptureFixture[str], **options: Any) -> list[dict[str, Any]]:
-    list_command(results=results, format=TextFormat.JSON, **options)
+    list_command(results=results, output_format=TextFormat.JSON, **options)
     found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
     return found
 
@@ -61,7 +61,7 @@ def test_runs_are_listed_with_their_results(results: Path, capsys: pytest.Captur
 def test_the_newest_are_listed_and_the_others_counted(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    list_command(results=results, limit=1, format=TextFormat.JSON)
+    list_command(results=results, limit=1, output_format=TextFormat.JSON)
     printed = capsys.readouterr()
     assert [one["number"] for one in json.loads(printed.out)] == [3]
     assert printed.err == "2 older runs are not shown (--all shows them)\n"

@@ -17,7 +17,7 @@ from tests.end_to_end.docker_engine import SERVERS, running
 from tests.unit.stored_run import make
 
 from dbdyno import __version__
-from dbdyno.cli import COMMANDS
+from dbdyno.commands import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 PLAN = (

@@ -7,30 +7,24 @@ checks follow on each variant's server with its data; the loaded data stay in th
 from __future__ import annotations
 
 import shlex
-from enum import Enum
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbdyno import checks
-from dbdyno.commands.disclosure import disclosure
+from dbdyno.commands import options
 from dbdyno.commands.plan import bytes_text
-from dbdyno.design.planning import Plan, choose_pairing, find_earlier
-from dbdyno.design.planning import plan as make_plan
-from dbdyno.experiment.base import format_duration
-from dbdyno.experiment.model import Experiment
-from dbdyno.finding import LEVELS, Finding
-from dbdyno.problem import ExitCode
-from dbdyno.run import progress
-from dbdyno.run.affinity import assign_cpus, require_cpus
-from dbdyno.run.engine import Engine
-from dbdyno.run.machine_lock import only_measurement
-from dbdyno.run.pilot import describe_plan
-from dbdyno.run.preflight import Inspection, inspect, preflight
-from dbdyno.run.warmup import describe_probe
+from dbdyno.problem import ExitCode, Problem
 from dbdyno.terminal.interrupts import interruptible
 from dbdyno.terminal.messages import announce, print_message
+
+if TYPE_CHECKING:
+    from dbdyno.design.planning import Plan
+    from dbdyno.experiment.model import Experiment
+    from dbdyno.finding import Finding
+    from dbdyno.run.preflight import Inspection
+    from dbdyno.run.progress import Progress
 
 _HEADINGS = {
     "stop": "Stops (the comparison does not run, unless [override] gives a reason):",
@@ -39,46 +33,68 @@ _HEADINGS = {
 }
 
 
-class Depth(Enum):
-    """What a check may do."""
+def check(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
+    file: options.ExperimentFile,
+    profile: options.Profile = None,
+    assignments: options.Assignments = None,
+    results: Annotated[
+        Path, typer.Option(help="Folder in which runs and loaded data are stored.")
+    ] = options.RESULTS,
+    with_data: Annotated[
+        bool,
+        typer.Option(
+            "--with-data",
+            help="Also start or connect to the servers, load the data, and check settings, statements and "
+            "data.",
+        ),
+    ] = False,
+    static: Annotated[
+        bool,
+        typer.Option(
+            "--static",
+            help="Execute nothing of the experiment, not even a program's --version, and connect to nothing: "
+            "for the file of another person. Shows what a comparison would execute and read.",
+        ),
+    ] = False,
+    share_machine: options.ShareMachine = False,
+    _verbose: options.Verbose = False,
+) -> None:
+    """Validate an experiment; show what it needs on this machine."""
+    from dbdyno.experiment.reading import read
 
-    # Execute nothing and connect to nothing.
-    STATIC = "static"
-    # Ask programs and images for their versions.
-    PROGRAMS = "programs"
-    # Start servers, and load data.
-    DATA = "data"
+    experiment = read(file, profile, assignments or [])
+    if static and with_data:
+        raise Problem("--static and --with-data exclude each other", "Leave one of them out")
 
+    from dbdyno import checks
+    from dbdyno.design import planning
+    from dbdyno.design.planning import choose_pairing
+    from dbdyno.run.affinity import assign_cpus, require_cpus
+    from dbdyno.run.engine import Engine
+    from dbdyno.run.machine_lock import only_measurement
+    from dbdyno.run.preflight import inspect, preflight
+    from dbdyno.servers.disclosure import disclosure
 
-def check(
-    file: Path, experiment: Experiment, profile: str | None, results: Path, depth: Depth, *, share: bool
-) -> NoReturn:
-    """Check an experiment, which `file` holds, and print what is found and what the comparison needs.
-
-    Raises Problem if the experiment cannot run here.
-    """
     experiment = choose_pairing(assign_cpus(experiment))
     require_cpus(experiment)
     engine = Engine()
-    executes = depth is not Depth.STATIC
-    inspection = inspect(experiment, results, engine, _print_progress, executes=executes)
+    inspection = inspect(experiment, results, engine, _print_progress, executes=not static)
     findings = inspection.findings
-    if depth is Depth.DATA and inspection.problem is None:
-        with (
-            only_measurement(f"dbdyno check {file}", print_message, share=share),
-            interruptible("stopping the servers"),
-        ):
+    if with_data and inspection.problem is None:
+        alone = only_measurement(f"dbdyno check {file}", print_message, share=share_machine)
+        with alone, interruptible("stopping the servers"):
             findings = preflight(experiment, results, engine, _print_progress)
     _print_findings(findings)
-    _print_needs(experiment, inspection, make_plan(experiment, find_earlier(results, experiment)))
-    if not executes:
+    earlier = planning.find_earlier(results, experiment)
+    _print_needs(experiment, inspection, planning.plan(experiment, earlier))
+    if static:
         print(*disclosure(experiment), sep="\n")
     if inspection.problem is not None:
         raise inspection.problem
-    if depth is not Depth.DATA:
+    if not with_data:
         of_profile = f" --profile {shlex.quote(profile)}" if profile else ""
         unknown = (
-            "" if executes else "versions and data that are loaded already, because nothing was executed; "
+            "versions and data that are loaded already, because nothing was executed; " if static else ""
         )
         print(
             f"Not checked: {unknown}settings, statements and data on the servers. dbdyno compare checks "
@@ -90,17 +106,19 @@ def check(
     raise typer.Exit(ExitCode.NOT_COMPARABLE if stopping else ExitCode.DONE)
 
 
-def _print_progress(value: progress.Progress) -> None:
-    if isinstance(value, progress.Step | progress.ProblemOccurred):
+def _print_progress(value: Progress) -> None:
+    from dbdyno.run.progress import ProblemOccurred, Step
+
+    if isinstance(value, Step | ProblemOccurred):
         announce(value.text)
 
 
-def _print_findings(findings: list[Finding]) -> None:
+def _print_findings(findings: Iterable[Finding]) -> None:
     """Print the findings by level, the most severe first."""
-    for level in LEVELS:
+    for level, heading in _HEADINGS.items():
         of_level = [finding for finding in findings if finding.level == level]
         if of_level:
-            print(_HEADINGS[level])
+            print(heading)
             for finding in of_level:
                 print(f"  {finding.summary}")
                 if finding.override is not None:
@@ -109,6 +127,9 @@ def _print_findings(findings: list[Finding]) -> None:
 
 def _print_needs(experiment: Experiment, inspection: Inspection, made: Plan) -> None:
     """Print how long the comparison takes, how much space it needs, and which servers it uses."""
+    from dbdyno.run.pilot import describe_plan
+    from dbdyno.run.warmup import describe_probe
+
     print(f"Time: {_time_text(experiment, made)}")
     print(f"Disk: {_disk_text(experiment, inspection, made)}")
     variants: dict[str, list[str]] = {}
@@ -129,6 +150,8 @@ def _print_needs(experiment: Experiment, inspection: Inspection, made: Plan) -> 
 
 def _time_text(experiment: Experiment, made: Plan) -> str:
     """The time of the whole comparison, and of its parts."""
+    from dbdyno.experiment.base import format_duration
+
     trials = f"{made.trials_per_block} trial{'' if made.trials_per_block == 1 else 's'}"
     parts = (
         f"blocks of {trials}, each {format_duration(made.block_s)}, after "

@@ -6,33 +6,40 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from dbdyno.experiment.base import format_duration
+import typer
+
+from dbdyno.commands import options
 from dbdyno.problem import Problem
-from dbdyno.servers.snapshots.directories import (
-    CachedSnapshot,
-    cached_snapshots,
-    remove_unused_empty,
-    remove_unused_snapshots,
-)
-from dbdyno.servers.workspace import Workspace
+
+if TYPE_CHECKING:
+    from dbdyno.servers.snapshots.directories import CachedSnapshot
 
 
-def clean(results: Path, keep: int | None) -> None:
-    """Print the snapshots in the cache; with `keep`, remove all but so many, and what killed runs have left.
-    Raises Problem.
-    """
+def clean(
+    results: options.Results = options.RESULTS,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Remove all loaded data except those in use and the N used last.", min=0
+        ),
+    ] = None,
+) -> None:
+    """Show the loaded data that runs have left in the cache, or remove them with --keep."""
+    from dbdyno.servers.snapshots import directories
+    from dbdyno.servers.workspace import Workspace
+
     if not results.is_dir():
         raise Problem(f"there is no folder {results}", "Choose a folder with --results DIR")
     with closing(Workspace.open(results, removes=keep is not None)) as workspace:
         if keep is not None:
-            removed = remove_unused_snapshots(workspace, keep)
-            remove_unused_empty(workspace, keep)
+            removed = directories.remove_unused_snapshots(workspace, keep)
+            directories.remove_unused_empty(workspace, keep)
             for one in removed:
                 print(f"removed {_line(one)}")
             print(f"{_size(removed)} removed from {workspace.snapshots}", file=sys.stderr)
-        left = cached_snapshots(workspace)
+        left = directories.cached_snapshots(workspace)
         for one in left:
             print(_line(one))
         for path in workspace.unmarked():
@@ -47,6 +54,8 @@ def clean(results: Path, keep: int | None) -> None:
 
 
 def _line(one: CachedSnapshot) -> str:
+    from dbdyno.experiment.base import format_duration
+
     age = format_duration(max(0.0, time.time() - one.last_used))
     return f"{one.key}  {one.bytes / 2**20:>10,.1f} MiB  used {age} ago  {one.describe()}"
 

@@ -5,42 +5,72 @@
 
 from __future__ import annotations
 
-import getpass
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import closing
-from pathlib import Path
+from contextlib import AbstractContextManager, closing
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
 
-from dbdyno.commands.choices import Action
-from dbdyno.experiment.dialect import DIALECTS
+import typer
+
+from dbdyno.commands import options
 from dbdyno.problem import ExitCode, Problem
-from dbdyno.run.machine_lock import only_measurement
-from dbdyno.run.marked_tables import Table, drop, marked_tables
-from dbdyno.servers.kinds.remote import RemoteServer, read_password
-from dbdyno.servers.kinds.remote_changes import StoredChanges, stored_changes
-from dbdyno.servers.server import ServerProblem, combine_problems
-from dbdyno.servers.url import Target, parse_url
 from dbdyno.terminal.messages import print_message
 
+if TYPE_CHECKING:
+    from dbdyno.run.marked_tables import Table
+    from dbdyno.servers.kinds.remote import RemoteServer
+    from dbdyno.servers.kinds.remote_changes import StoredChanges
+    from dbdyno.servers.server import ServerProblem
+    from dbdyno.servers.url import Target
 
-def data(
-    action: Action,
-    target: str,
-    password_file: Path | None,
-    *,
-    yes: bool,
-    share: bool,
-    forget: bool = False,
+
+class Action(StrEnum):
+    """What `dbdyno data` does."""
+
+    LIST = "list"
+    DROP = "drop"
+    RESTORE = "restore"
+
+
+def data(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
+    action: Annotated[
+        Action,
+        typer.Argument(
+            metavar="list|drop|restore",
+            help="Show tables and changed settings, drop the tables, or restore the settings.",
+            show_default=False,
+        ),
+    ],
+    target: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="URL of the server, as in dbdyno run: mysql:// or postgresql://user@host:port/database.",
+            show_default=False,
+        ),
+    ],
+    yes: Annotated[bool, typer.Option("--yes", help="Drop or restore without asking.")] = False,
+    forget: Annotated[
+        bool,
+        typer.Option("--forget", help="With restore: keep the server's values, and forget the earlier ones."),
+    ] = False,
+    password_file: options.PasswordFile = None,
+    share_machine: options.ShareMachine = False,
 ) -> None:
-    """List what dbdyno has left on a server, drop the tables, or restore the settings. Raises Problem."""
+    """List or drop the tables that dbdyno has left on a server, or restore settings that it has changed."""
+    from dbdyno.run.machine_lock import only_measurement
+    from dbdyno.run.marked_tables import marked_tables
+    from dbdyno.servers.url import parse_url
+
     if forget and action is not Action.RESTORE:
         raise Problem("--forget belongs to dbdyno data restore", "Leave it out")
     where = parse_url(target)
-    prompt = f"Password of {where.user} on {where.host}: "
-    secret = read_password(password_file, (lambda: getpass.getpass(prompt)) if sys.stdin.isatty() else None)
-    with closing(RemoteServer(where, secret)) as server:
+    # A run that measures on this machine may use the tables or the settings.
+    alone = only_measurement(f"dbdyno data {action}", print_message, share=share_machine)
+    with closing(options.open_target(where, password_file)) as server:
         if action is Action.RESTORE:
-            _restore_changes(server, where, yes=yes, forget=forget, share=share)
+            _restore_changes(server, where, alone, yes=yes, forget=forget)
             return
         if action is Action.LIST:
             server.connect()
@@ -57,8 +87,7 @@ def data(
         _print_tables(tables)
         if action is Action.DROP and (tables := _droppable(tables, where)):
             _confirm_drop(tables, where, yes=yes)
-            # A run that measures on this machine may use the tables.
-            with only_measurement("dbdyno data drop", print_message, share=share):
+            with alone:
                 _drop_tables(server, tables)
 
 
@@ -74,6 +103,8 @@ def _print_tables(tables: Sequence[Table]) -> None:
 
 def _droppable(tables: Sequence[Table], where: Target) -> list[Table]:
     """Those of the tables that dbdyno has certainly created in the database of the URL. Names the others."""
+    from dbdyno.experiment.dialect import DIALECTS
+
     has_schemas = DIALECTS[where.protocol].has_schemas
     is_elsewhere = {table for table in tables if not (has_schemas or table.is_here)}
     for table in tables:
@@ -91,12 +122,14 @@ def _confirm_drop(tables: Sequence[Table], where: Target, *, yes: bool) -> None:
 
 
 def _drop_tables(server: RemoteServer, tables: Sequence[Table]) -> None:
+    from dbdyno.run.marked_tables import drop
+
     failures = []
     for name, failure in drop(server, tables):
         if failure:
             failures.append(f"{name}: {failure}")
         else:
-            print(f"dropped {name}", file=sys.stderr, flush=True)
+            print_message(f"dropped {name}")
     if failures:
         raise Problem(
             f"{len(failures)} of {len(tables)} tables could not be dropped: {'; '.join(failures)}",
@@ -112,7 +145,7 @@ def _place(where: Target) -> str:
 def _print_notes(notes: Iterable[str]) -> None:
     """Print messages about changes."""
     for note in notes:
-        print(note, file=sys.stderr, flush=True)
+        print_message(note)
 
 
 def _print_changes(server: RemoteServer) -> bool:
@@ -131,10 +164,14 @@ def _print_changes(server: RemoteServer) -> bool:
     return bool(of_this)
 
 
-def _restore_changes(server: RemoteServer, where: Target, *, yes: bool, forget: bool, share: bool) -> None:
+def _restore_changes(
+    server: RemoteServer, where: Target, alone: AbstractContextManager[None], *, yes: bool, forget: bool
+) -> None:
     """Restore the settings that dbdyno has changed; with `forget`, only forget the earlier values. Raises
     Problem.
     """
+    from dbdyno.servers.server import ServerProblem, combine_problems
+
     try:
         server.connect()
         of_this, of_others = server.changes.left()
@@ -151,8 +188,7 @@ def _restore_changes(server: RemoteServer, where: Target, *, yes: bool, forget: 
         _print_stored(server, stored)
     _confirm("restoring these settings", "Restore the earlier values?", yes=yes)
     problems: list[ServerProblem] = []
-    # A run that measures on this machine may use the server.
-    with only_measurement("dbdyno data restore", print_message, share=share):
+    with alone:
         for stored in of_this:
             notes, failures = server.changes.undo_stored(stored)
             _print_notes(notes)
@@ -163,6 +199,8 @@ def _restore_changes(server: RemoteServer, where: Target, *, yes: bool, forget: 
 
 def _unreachable(where: Target, problem: ServerProblem, *, forget: bool) -> list[StoredChanges]:
     """The changes on a server that does not answer. Raises Problem, unless they are to be forgotten."""
+    from dbdyno.servers.kinds.remote_changes import stored_changes
+
     of_url = [stored for stored in stored_changes() if stored.record.place == where.place]
     if forget or not of_url:
         if not of_url:
@@ -191,7 +229,7 @@ def _forget(server: RemoteServer, of_url: Sequence[StoredChanges], *, yes: bool)
     for stored in of_url:
         server.changes.forget(stored)
         names = ", ".join(change.name for change in stored.record.changes)
-        print(f"forgotten: {names}", file=sys.stderr, flush=True)
+        print_message(f"forgotten: {names}")
 
 
 def _print_stored(server: RemoteServer, stored: StoredChanges) -> None:

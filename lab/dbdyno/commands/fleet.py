@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-from dbdyno.commands.choices import FleetAction
-from dbdyno.experiment.reading import read
-from dbdyno.fleet import doctor
-from dbdyno.fleet.cluster import NodeOptions, start_node, stop_nodes
 from dbdyno.problem import ExitCode, Problem
-from dbdyno.servers.url import parse_url
-from dbdyno.terminal.console import Column, fit, heading, line
 
 # Each with whether its values are aligned to the right.
 _HEADINGS = (
@@ -28,14 +23,55 @@ _HEADINGS = (
 )
 
 
-def fleet(action: FleetAction, options: NodeOptions, address: str, file: Path | None) -> None:
-    """Do what `action` says, and print the result."""
+class FleetAction(StrEnum):
+    """What `dbdyno fleet` does."""
+
+    UP = "up"
+    DOWN = "down"
+    DOCTOR = "doctor"
+
+
+def fleet(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
+    action: Annotated[
+        FleetAction,
+        typer.Argument(
+            metavar="up|down|doctor",
+            help="Start or stop Ray on this machine, or check all hosts.",
+            show_default=False,
+        ),
+    ],
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE.toml]", help="With doctor: also check the way to the servers of an experiment."
+        ),
+    ] = None,
+    join: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="With up: join the cluster with this head."),
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="With up: this machine's address for the other hosts."),
+    ] = None,
+    port: Annotated[int, typer.Option(help="With up: the port of the head.")] = 6379,
+    cpus: Annotated[
+        int | None,
+        typer.Option(help="With up: load generators that fit on this machine (default: its CPUs)."),
+    ] = None,
+    address: Annotated[
+        str, typer.Option(metavar="HOST:PORT|auto", help="With doctor: the head of the cluster.")
+    ] = "auto",
+) -> None:
+    """Start, stop or check the hosts of several load generators ([fleet] in an experiment)."""
+    from dbdyno.fleet.cluster import NodeOptions, start_node, stop_nodes
+
     if file is not None and action is not FleetAction.DOCTOR:
         raise Problem(f"{file}: an experiment is for dbdyno fleet doctor")
     if action is FleetAction.UP:
-        head = start_node(options)
+        head = start_node(NodeOptions(join, host, port, cpus))
         print(f"Ray runs on this machine; its head is {head}")
-        if options.join is None:
+        if join is None:
             print(f"On each other host: dbdyno fleet up --join {head}")
             print("with the same token in ~/.ray/auth_token there (mode 600)")
     elif action is FleetAction.DOWN:
@@ -49,20 +85,20 @@ def fleet(action: FleetAction, options: NodeOptions, address: str, file: Path | 
 
 def _servers(file: Path) -> dict[str, tuple[str, int]]:
     """Variant -> host and port of its server, for servers that dbdyno does not start."""
+    from dbdyno.experiment.reading import read
+    from dbdyno.servers.url import parse_url
+
     targets = {one.name: one.server.url for one in read(file).variants if one.server.url is not None}
     return {name: parse_url(url).hosts_and_ports()[0] for name, url in targets.items()}
 
 
 def _examine(address: str, servers: dict[str, tuple[str, int]]) -> None:
+    from dbdyno.fleet import doctor
+    from dbdyno.terminal.console import Column, table_lines
+
     report = doctor.examine(address, servers)
-    columns, rows = (
-        [Column(heading, right=right) for heading, right in _HEADINGS],
-        list(map(_row, report.hosts)),
-    )
-    fit(columns, rows)
-    print(heading(columns))
-    for row in rows:
-        print(line(columns, row))
+    columns = [Column(heading, right=right) for heading, right in _HEADINGS]
+    print(*table_lines(columns, list(map(_row, report.hosts))), sep="\n")
     for name, (host, port) in servers.items():
         times = ", ".join(f"{one['name']} {_time(one['servers'][name])}" for one in report.hosts)
         print(f"TCP connection to {name} ({host}:{port}) from {times}")

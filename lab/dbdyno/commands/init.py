@@ -13,20 +13,15 @@ import textwrap
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from dbdyno.commands.disclosure import disclosure
-from dbdyno.commands.option_document import OneLine, as_toml, make_document
-from dbdyno.experiment.errors import InvalidExperiment
-from dbdyno.experiment.reading import read
-from dbdyno.experiment.server import SCHEMES
-from dbdyno.experiment.sql_reading import dialect_of
+import typer
+
+from dbdyno.commands import options
 from dbdyno.problem import Problem
-from dbdyno.reading.document import load, parse
-from dbdyno.reading.translation import Translation, is_command, translate_document
-from dbdyno.redaction import redact
-from dbdyno.store import files
-from dbdyno.store.listing import find_run
+
+if TYPE_CHECKING:
+    from dbdyno.reading.translation import Translation
 
 _COMMENTS = {
     "[[workload]]": "What each connection does, again and again: a bundled workload, own SQL, or Lua.",
@@ -47,8 +42,29 @@ _ALONE = """
 """
 
 
-def init(file: Path, origin: str | None, results: Path) -> None:
-    """Write the experiment file. Raises Problem; then nothing is written."""
+def init(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Experiment file to write.")] = Path(
+        "experiment.toml"
+    ),
+    origin: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="TEXT",
+            help="Instead of questions: a command line or shell script of sysbench, pgbench or mysqlslap, "
+            "or a stored run (its folder, number or experiment).",
+        ),
+    ] = None,
+    results: options.Results = options.RESULTS,
+) -> None:
+    """Write an experiment file from questions, commands or a run."""
+    from dbdyno.experiment.reading import read
+    from dbdyno.reading.document import load, parse
+    from dbdyno.reading.translation import is_command, translate_document
+    from dbdyno.redaction import redact
+    from dbdyno.servers.disclosure import disclosure
+    from dbdyno.store.listing import find_run
+
     if file.exists() or file.is_symlink():
         raise Problem(
             f"{file} exists already", f"Name another file: dbdyno init {shlex.quote(file.stem)}-2.toml"
@@ -60,7 +76,10 @@ def init(file: Path, origin: str | None, results: Path) -> None:
         document = parse(origin.encode(errors="replace"), "the command line")
         source = _translated(translate_document(document, Path()))
     elif os.path.exists(origin) and not os.path.isdir(origin):  # noqa: PTH110, PTH112 — any text is allowed.
-        source = _of_file(Path(origin), file)
+        path = Path(origin)
+        if path.suffix == ".toml":
+            raise Problem(f"--from {path}: this is an experiment file already", f"Copy it: cp {path} {file}")
+        source = _translated(translate_document(load(path), path.parent))
     elif (shown := redact(origin)) != origin:
         raise Problem(
             f"--from {shown}: this is no call of a benchmark program, no file and no stored run",
@@ -88,13 +107,6 @@ def init(file: Path, origin: str | None, results: Path) -> None:
     print(f"{file} is written. Next: dbdyno check {name}, then dbdyno {command} {name}")
 
 
-def _of_file(path: Path, file: Path) -> str:
-    """The experiment of a shell script."""
-    if path.suffix == ".toml":
-        raise Problem(f"--from {path}: this is an experiment file already", f"Copy it: cp {path} {file}")
-    return _translated(translate_document(load(path), path.parent))
-
-
 def write_translation(file: Path, translation: Translation, command: str) -> None:
     """Write the experiment of a translation, and print what a user must know. Raises Problem; then nothing is
     written.
@@ -119,6 +131,9 @@ def _translated(translation: Translation, command: str = "dbdyno init") -> str:
 
 def _alone(variant: Mapping[str, Any]) -> str:
     """The comment with a second variant, of the same protocol as the only one."""
+    from dbdyno.experiment.server import SCHEMES
+    from dbdyno.experiment.sql_reading import dialect_of
+
     protocol = dialect_of(variant["server"]).protocol
     return _ALONE.format(scheme=protocol, port=SCHEMES[protocol][1])
 
@@ -129,6 +144,8 @@ def _wrapped(note: str) -> str:
 
 def _with_comments(document: Mapping[str, Any], head: str) -> str:
     """The document as TOML, with a comment before the first table of each kind."""
+    from dbdyno.commands.option_document import as_toml
+
     lines = [head]
     seen: set[str] = set()
     for line in as_toml(document).splitlines():
@@ -144,12 +161,21 @@ def _with_comments(document: Mapping[str, Any], head: str) -> str:
 def example() -> str:
     """An experiment for a start: a MariaDB against one with another setting."""
     other = "mariadb:innodb_flush_log_at_trx_commit=2"
-    return _of_answers(OneLine("mariadb", [other], "oltp_read_write", "4,16", None, "10s"), "dbdyno ui")
+    answers = {
+        "a": "mariadb",
+        "b": [other],
+        "workload": "oltp_read_write",
+        "connections": "4,16",
+        "time": "10s",
+    }
+    return _of_answers(answers, "dbdyno ui")
 
 
-def _of_answers(options: OneLine, command: str) -> str:
+def _of_answers(answers: Mapping[str, Any], command: str) -> str:
+    from dbdyno.commands.option_document import make_document
+
     head = f"# Written by {command}.\n{_KEYS}\n"
-    return _with_comments(make_document(options, [], Path(), command), head)
+    return _with_comments(make_document(answers, [], Path(), command), head)
 
 
 def _ask() -> str:
@@ -174,7 +200,8 @@ def _ask() -> str:
     workload = _answer("3. Which workload (oltp_read_write, oltp_read_only, FILE.sql, …)?", "oltp_read_write")
     connections = _answer("4. How many connections?", "4,16")
     time = _answer("5. How long is one measurement?", "10s")
-    return _of_answers(OneLine(a, [b], workload, connections, None, time), "dbdyno init")
+    answers = {"a": a, "b": [b], "workload": workload, "connections": connections, "time": time}
+    return _of_answers(answers, "dbdyno init")
 
 
 def _answer(question: str, default: str) -> str:
@@ -187,6 +214,10 @@ def _answer(question: str, default: str) -> str:
 
 def _write(file: Path, source: str) -> None:
     """Write a file that does not exist; it is removed if it is no valid experiment. Raises Problem."""
+    from dbdyno.experiment.errors import InvalidExperiment
+    from dbdyno.experiment.reading import read
+    from dbdyno.store import files
+
     tomllib.loads(source)
     try:
         files.create(file, source.encode())

@@ -1,4 +1,4 @@
-"""Turns options into an experiment file or parts of one, and errors in these into errors in options.
+"""Turns options of `compare` and `run` into an experiment file, and errors in it into errors in options.
 
 The same rules as for a file check the options, and the run is stored and reported like any other. The file of
 `dbdyno compare --a SERVER --b SERVER …` is written whole.
@@ -11,18 +11,23 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from dbdyno.experiment import overrides
+from dbdyno.experiment import bundled, overrides
 from dbdyno.experiment.errors import InputError, InvalidExperiment
+from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.experiment.reading import from_document
 from dbdyno.experiment.server import PRODUCTS
 from dbdyno.experiment.workload import NAME
 from dbdyno.problem import Problem
 from dbdyno.store import files
+
+if TYPE_CHECKING:
+    from dbdyno.experiment.model import Experiment
+    from dbdyno.servers.url import Target
 
 # Keys of an experiment file -> the options that set them.
 OPTIONS = {
@@ -150,29 +155,11 @@ _SYNTAX = (
 _NAME_LENGTH_MAX = 80
 
 
-@dataclass(frozen=True)
-class OneLine:
-    """The options as the user typed them, not validated; None and () for those that were not typed."""
-
-    a: str | None = None
-    # The variants that are compared with `a`.
-    b: Sequence[str] = ()
-    workload: str | None = None
-    connections: str | None = None
-    rate: str | None = None
-    time: str | None = None
-    warmup: str | None = None
-    tables: int | None = None
-    table_size: int | None = None
-
-    def typed(self) -> list[str]:
-        """The names of the options that were typed."""
-        return [f"--{key.replace('_', '-')}" for key, value in vars(self).items() if value not in (None, ())]
-
-
-def choose_file(file: Path | None, options: OneLine, assignments: Sequence[str]) -> Path:
-    """The experiment file that was given, or that of the options, which is written. Raises Problem."""
-    typed = options.typed()
+def choose_file(file: Path | None, options: Mapping[str, Any], assignments: Sequence[str]) -> Path:
+    """The experiment file that was given, or that of the options, which is written. `options` are those of
+    `dbdyno compare` that were typed, and not validated. Raises Problem.
+    """
+    typed = [f"--{name.replace('_', '-')}" for name in options]
     if file is not None and typed:
         raise Problem(
             f"{', '.join(typed)}: an experiment file was given too, {file}",
@@ -191,7 +178,7 @@ def choose_file(file: Path | None, options: OneLine, assignments: Sequence[str])
     return path
 
 
-def write_experiment(options: OneLine, assignments: Sequence[str], folder: Path) -> Path:
+def write_experiment(options: Mapping[str, Any], assignments: Sequence[str], folder: Path) -> Path:
     """Write the experiment file of the options into `folder`, and return its path. An equal file is used
     again; one with other content stays, and the new one gets a number.
 
@@ -201,7 +188,9 @@ def write_experiment(options: OneLine, assignments: Sequence[str], folder: Path)
     return write_new(as_toml(document), folder, document["experiment"]["name"])
 
 
-def make_document(options: OneLine, assignments: Sequence[str], folder: Path, command: str) -> dict[str, Any]:
+def make_document(
+    options: Mapping[str, Any], assignments: Sequence[str], folder: Path, command: str
+) -> dict[str, Any]:
     """The experiment of the options, without the assignments. Raises InvalidExperiment with all errors of
     both, which name the options instead of the keys.
     """
@@ -222,20 +211,20 @@ def make_document(options: OneLine, assignments: Sequence[str], folder: Path, co
     return document
 
 
-def _document(options: OneLine, errors: list[InputError]) -> dict[str, Any]:
+def _document(options: Mapping[str, Any], errors: list[InputError]) -> dict[str, Any]:
     load: dict[str, Any] = {
-        "connections": numbers("--connections", options.connections or "16", int, errors),
-        "duration": options.time or "10s",
+        "connections": numbers("--connections", options.get("connections") or "16", int, errors),
+        "duration": options.get("time") or "10s",
     }
-    if options.rate is not None:
-        load["rate"] = numbers("--rate", options.rate, float, errors)
-    if options.warmup is not None:
-        load["warmup"] = options.warmup
-    typed = [("--a", options.a or ""), *(("--b", server) for server in options.b or [""])]
+    if "rate" in options:
+        load["rate"] = numbers("--rate", options["rate"], float, errors)
+    if "warmup" in options:
+        load["warmup"] = options["warmup"]
+    typed = [("--a", options.get("a") or ""), *(("--b", server) for server in options.get("b") or [""])]
     servers = [_server(option, text, errors) for option, text in typed]
     names = _names([text for _, text in typed])
-    name = options.workload or "oltp_read_write"
-    workload = workload_table(name, options.tables, options.table_size, lambda path: path)
+    name = options.get("workload") or "oltp_read_write"
+    workload = workload_table(name, options.get("tables"), options.get("table_size"), lambda path: path)
     # A bundled workload, or a pattern of some.
     title = Path(name).stem if Path(name).suffix else name.replace("*", "all")
     return {
@@ -313,3 +302,102 @@ def write_new(source: str, folder: Path, name: str) -> Path:
         if path.is_file() and path.read_bytes() == source.encode():
             return path
     raise Problem(f"{folder} has 999 experiment files named {name}", "Remove some of them")
+
+
+def sweep_experiment(
+    workload: str, options: Mapping[str, Any], assignments: Sequence[str]
+) -> tuple[Experiment, Target, str]:
+    """The experiment of `dbdyno run`, the address of its server, and an equivalent experiment file.
+
+    `options` are those of the command, not validated. An assignment without a section is that of an option of
+    the workload. Raises InvalidExperiment with all errors, which name the options instead of the keys.
+    """
+    errors: list[InputError] = []
+    target = _parse_target(options.get("target") or "", errors)
+    document = _sweep_document(workload, options, target, errors)
+    section = "workload.options" if is_script(workload) else "workload"
+    changes = [overrides.parse_assignment(_add_section(text, section)) for text in assignments]
+    errors += [change for change in changes if isinstance(change, InputError)]
+    errors += overrides.apply(document, [change for change in changes if not isinstance(change, InputError)])
+    source = as_toml(document)
+    try:
+        checked = from_document(document, "dbdyno run", Path.cwd())
+    except InvalidExperiment as invalid:
+        known = {error.key for error in errors}
+        named = [with_option_name(error, "WORKLOAD") for error in invalid.errors]
+        errors += [error for error in named if error.key not in known]
+        raise InvalidExperiment("dbdyno run", errors) from None
+    if (count := len(checked.workloads)) > 1:
+        fix = f"Name one of them; dbdyno compare --a URL --workload '{workload}' measures all"
+        errors.append(InputError("WORKLOAD", workload, f"it selects {count} workloads", fix))
+    if errors or target is None:
+        raise InvalidExperiment("dbdyno run", errors)
+    return checked, target, source
+
+
+def _parse_target(url: str, errors: list[InputError]) -> Target | None:
+    from dbdyno.servers.url import parse_url
+
+    if not url:
+        fix = "Write --target mysql://user@host:3306/database, or postgresql://"
+        errors.append(InputError("--target", None, "this is missing", fix))
+        return None
+    try:
+        return parse_url(url)
+    except Problem as problem:
+        # The URL itself is not repeated: it may hold a password.
+        errors.append(InputError("--target", None, problem.text.removeprefix("--target: "), problem.fix))
+        return None
+
+
+def _sweep_document(
+    name: str, options: Mapping[str, Any], target: Target | None, errors: list[InputError]
+) -> dict[str, Any]:
+    # Slow, and `dbdyno compare` does not need them.
+    from dbdyno.checks.host import is_this_machine
+    from dbdyno.experiment.promise import parse_abort_if
+
+    local = target is not None and (
+        target.unix_socket is not None or all(is_this_machine(host) for host, _ in target.hosts_and_ports())
+    )
+    # An absolute path, so that the stored experiment finds the file again.
+    workload = workload_table(name, options.get("tables"), options.get("table_size"), Path.absolute)
+    title = name if name in (*get_args(OltpName), *bundled.names()) else workload.get("label")
+    load: dict[str, Any] = {
+        "connections": numbers("--connections", options["connections"], int, errors),
+        "duration": options["time"],
+        "warmup": options["warmup"],
+        "transport": "unix" if target is not None and target.unix_socket is not None else "tcp",
+    }
+    if (rate := options.get("rate")) is not None:
+        load["rate"] = numbers("--rate", rate, float, errors)
+    if (max_rate := options.get("max_rate")) is not None:
+        load["max_rate"] = max_rate
+    if (limits := options.get("abort_if")) is not None:
+        try:
+            load["abort_if"] = parse_abort_if(limits)
+        except ValueError as error:
+            errors.append(InputError("--abort-if", limits, str(error)))
+    engines, workers = options.get("fleet"), options["workers"]
+    return {
+        **({} if engines is None else {"fleet": {"engines": engines}}),
+        "experiment": {"name": f"run-{title.replace('/', '-')}" if title else "run"},
+        "workload": [workload],
+        "load": load,
+        "design": {"blocks": 1, "state": "preserve", "order": "given"},
+        "client": {
+            "workers": int(workers) if workers.isdecimal() else workers,
+            # If client and server share CPUs, the client must not preempt the server at each reply.
+            "scheduling": "batch" if local and rate is None else "normal",
+        },
+        "variant": [
+            {"name": "target", "server": {"kind": "remote", "url": str(target) if target else "unknown"}}
+        ],
+        "override": {},
+    }
+
+
+def _add_section(text: str, section: str) -> str:
+    """`point_selects=5` means an option of the workload; a key with a section stays unchanged."""
+    key = text.partition("=")[0]
+    return text if "." in key or "=" not in text else f"{section}.{text}"

@@ -5,45 +5,61 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from dbdyno.design.planning import (
-    Earlier,
-    Plan,
-    better_trial_length,
-    choose_pairing,
-    find_earlier,
-    read_earlier,
-)
-from dbdyno.design.planning import plan as make_plan
-from dbdyno.experiment.base import format_duration, parse_percent
-from dbdyno.experiment.family import is_factorial
-from dbdyno.experiment.model import Experiment
+import typer
+
+from dbdyno.commands import options
+from dbdyno.commands.completion import stored_runs
 from dbdyno.problem import Problem
-from dbdyno.run.affinity import assign_cpus
-from dbdyno.run.pilot import has_pilot
-from dbdyno.run.warmup import describe_probe, has_trials, has_warmup_trials
-from dbdyno.store import Run
-from dbdyno.verdict import judge
+
+if TYPE_CHECKING:
+    from dbdyno.design.planning import Earlier, Plan
+    from dbdyno.experiment.model import Experiment
 
 
-def plan(
-    experiment: Experiment, profile: str | None, results: Path, noise: str | None, like: Path | None
+def plan(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
+    file: options.ExperimentFile,
+    profile: options.Profile = None,
+    results: Annotated[Path, typer.Option(help="Folder with earlier runs.")] = options.RESULTS,
+    assignments: options.Assignments = None,
+    noise: Annotated[
+        str | None, typer.Option(metavar="PERCENT", help="Expected standard deviation of a trial, as in 3%.")
+    ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="Folder of a run whose times and noise to expect.",
+            autocompletion=stored_runs,
+        ),
+    ] = None,
 ) -> None:
-    """Print what an experiment will cost, and how precise it will be. Raises Problem."""
+    """Show what a comparison will cost and how precise it will be."""
+    from dbdyno.experiment.base import parse_percent
+    from dbdyno.experiment.reading import read
+
+    experiment = read(file, profile, assignments or [])
+
+    from dbdyno.design import planning
+    from dbdyno.design.planning import choose_pairing
+    from dbdyno.run.affinity import assign_cpus
+
     experiment = choose_pairing(assign_cpus(experiment))
     noise_percent = None if noise is None else parse_percent(noise)
     if noise is not None and (noise_percent is None or noise_percent >= 100.0):
         raise Problem(
             f"--noise {noise}: this is not a percentage below 100", "Write a number and %, such as --noise 3%"
         )
-    earlier = find_earlier(results, experiment) if like is None else [_judged(like)]
-    computed = make_plan(experiment, earlier, noise_percent)
-    lines = [*describe(experiment, profile, computed), *suggest_length(experiment, earlier, computed)]
-    print("\n".join(lines))
+    earlier = planning.find_earlier(results, experiment) if like is None else [_judged(like)]
+    computed = planning.plan(experiment, earlier, noise_percent)
+    print(*describe(experiment, profile, computed), *suggest_length(experiment, earlier, computed), sep="\n")
 
 
 def suggest_length(experiment: Experiment, earlier: Sequence[Earlier], made: Plan) -> list[str]:
     """A better length of trials, if there is one."""
+    from dbdyno.design.planning import better_trial_length
+
     better = better_trial_length(experiment, earlier, made)
     if better is None:
         return []
@@ -55,6 +71,10 @@ def suggest_length(experiment: Experiment, earlier: Sequence[Earlier], made: Pla
 
 
 def _judged(path: Path) -> Earlier:
+    from dbdyno.design.planning import read_earlier
+    from dbdyno.store import Run
+    from dbdyno.verdict import judge
+
     run = Run.open(path, "Restore the files from a copy, or name another run")
     with run.reading():
         if run.judge_files() is None:
@@ -64,6 +84,11 @@ def _judged(path: Path) -> Earlier:
 
 def describe(experiment: Experiment, profile: str | None, made: Plan) -> list[str]:
     """The lines of a plan."""
+    from dbdyno.experiment.base import format_duration
+    from dbdyno.experiment.family import is_factorial
+    from dbdyno.run.pilot import has_pilot
+    from dbdyno.run.warmup import describe_probe, has_trials, has_warmup_trials
+
     stop = experiment.design.stop
     trials = f"{made.trials_per_block} trial{'' if made.trials_per_block == 1 else 's'}"
     steps = ["loading", "test starts"]
@@ -109,6 +134,8 @@ def describe(experiment: Experiment, profile: str | None, made: Plan) -> list[st
 
 def summary(made: Plan) -> str:
     """The plan in one line, for the head of `compare`."""
+    from dbdyno.experiment.base import format_duration
+
     measuring = f"measuring {made.shares.measuring * 100:.0f} % of the time"
     text = f"about {format_duration(made.block_s)} per block, {measuring}"
     if len(made.scatters) > 1:

@@ -9,76 +9,83 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dbdyno.commands.choices import TextFormat
-from dbdyno.commands.compare import Source, measure
-from dbdyno.commands.diff import replication, require_comparable, show
-from dbdyno.commands.disclosure import agree
-from dbdyno.commands.option_document import as_toml, write_new
-from dbdyno.experiment.file_reading import parse_toml
-from dbdyno.experiment.model import SqlWorkload
-from dbdyno.experiment.reading import read, read_bytes
+from dbdyno.commands import options
 from dbdyno.problem import ExitCode, Problem
-from dbdyno.report.replication import Published, read_published
-from dbdyno.runs.comparable import Side, differences, side
-from dbdyno.runs.replication import Names
-from dbdyno.store import StoreProblem
-from dbdyno.store.run import experiment_hash, stored_experiment
 from dbdyno.terminal.messages import Output
 from dbdyno.terminal.streams import on_standard_error
 
-NAMES = Names("the report", "this run", "the published effect")
+if TYPE_CHECKING:
+    from dbdyno.commands.comparison import Source
+    from dbdyno.report.replication import Published
+    from dbdyno.runs.comparable import Side
+
 # Keys of a variant's tables that name a file, besides those of its workloads.
 _FILES = ("config", "tls_ca", "tls_certificate", "tls_key", "server_public_key")
 
 
-@dataclass(frozen=True)
-class Options:
-    """The options of the command, which are those of `compare`."""
+def replicate(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
+    report: Annotated[
+        Path, typer.Argument(metavar="REPORT", help="An HTML report of dbdyno compare.", show_default=False)
+    ],
+    results: options.Results = options.RESULTS,
+    assignments: options.Assignments = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask. Read the experiment file of the report first.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the newest run of this experiment.")
+    ] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
+    share_machine: options.ShareMachine = False,
+    _verbose: options.Verbose = False,
+    result_format: options.ResultFormat = options.TextFormat.TEXT,
+) -> None:
+    """Repeat the comparison of a report on this machine, and say whether its effects replicate."""
+    from dbdyno.commands.comparison import Source, agree, measure
+    from dbdyno.commands.diff import show
+    from dbdyno.commands.option_document import write_new
+    from dbdyno.experiment.reading import read
+    from dbdyno.report.replication import read_published
+    from dbdyno.runs.comparable import require_comparable, side
+    from dbdyno.runs.replication import Names, compare_runs
 
-    results: Path
-    assignments: Sequence[str]
-    # Do not ask before the experiment runs.
-    yes: bool
-    resume: bool
-    no_report: bool
-    share: bool
-    output: TextFormat
-
-
-def replicate(page: Path, options: Options) -> None:
-    """Repeat the comparison of a report. Raises Problem; exits with the code of `compare`."""
-    published = read_published(page)
-    first = _published_side(page, published)
-    assignments = [*published.assignments, *options.assignments]
-    text = _source(published, page)
-    _require_same(first, text, published.profile, assignments)
-    source = Source(write_new(text, Path(), first.experiment.name), published.profile, assignments)
+    names = Names("the report", "this run", "the published effect")
+    published = read_published(report)
+    first = _published_side(report, published, names.first)
+    changes = [*published.assignments, *(assignments or ())]
+    text = _source(published, report)
+    _require_same(first, text, published.profile, changes)
+    source = Source(write_new(text, Path(), first.experiment.name), published.profile, changes)
     print(f"experiment file: {source.file}", file=sys.stderr)
-    experiment = read(source.file, source.profile, assignments)
-    agree(experiment, str(source.file), yes=options.yes, changes=_changes(source))
-    as_json = options.output is TextFormat.JSON
+    experiment = read(source.file, source.profile, changes)
+    agree(experiment, str(source.file), yes=yes, changes=_changes(source))
+    as_json = result_format is options.TextFormat.JSON
     with on_standard_error() if as_json else contextlib.nullcontext():
         run, code = measure(
             source,
             experiment,
-            options.results,
-            share=options.share,
-            output=Output(writes_report=not options.no_report),
-            resume=options.resume,
+            results,
+            share=share_machine,
+            output=Output(writes_report=not no_report),
+            resume=resume,
         )
-    second = side(run, NAMES.second)
-    show(replication(first, second, require_comparable(first, second), NAMES), options.output, NAMES)
+    second = side(run, names.second)
+    notes = require_comparable(first, second)
+    show(compare_runs(first, second, notes, names), result_format, names)
     raise typer.Exit(code)
 
 
-def _published_side(page: Path, published: Published) -> Side:
+def _published_side(page: Path, published: Published, name: str) -> Side:
     """The report as one of two runs. Raises Problem if its experiment has another hash."""
+    from dbdyno.runs.comparable import Side
+    from dbdyno.store import StoreProblem
+    from dbdyno.store.run import experiment_hash, stored_experiment
+
     try:
         experiment = stored_experiment(published.experiment)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -98,15 +105,18 @@ def _published_side(page: Path, published: Published) -> Side:
             "Get the report again from its source",
             ExitCode.NOT_COMPARABLE,
         )
-    return Side(
-        NAMES.first, str(page), experiment, published.verdict, published.environment, published.servers
-    )
+    return Side(name, str(page), experiment, published.verdict, published.environment, published.servers)
 
 
 def _source(published: Published, page: Path) -> str:
     """The experiment file to write: that of the report, with the SQL of its files in it. Raises Problem if it
     needs files that the report does not have.
     """
+    from dbdyno.commands.option_document import as_toml
+    from dbdyno.experiment.file_reading import parse_toml
+    from dbdyno.experiment.model import SqlWorkload
+    from dbdyno.store.run import stored_experiment
+
     try:
         document = parse_toml(published.source.encode())
     except ValueError as error:
@@ -153,6 +163,9 @@ def _refuse_files(page: Path, names: Sequence[str]) -> None:
 
 def _require_same(first: Side, source: str, profile: str | None, assignments: Sequence[str]) -> None:
     """Raise Problem if the file, as this dbdyno reads it, is another experiment than that of the report."""
+    from dbdyno.experiment.reading import read_bytes
+    from dbdyno.runs.comparable import Side, differences
+
     experiment = read_bytes(source.encode(), Path(f"{first.experiment.name}.toml"), profile, assignments)
     here = Side("the file here", "", experiment, first.verdict, {}, {})
     if refusals := differences(first, here).refusals:

@@ -6,152 +6,165 @@ design.max_loss_percent in the experiment, the gate has the exit code, and its s
 
 With --set or --leave-out the run is judged again, and that judgement is rendered; its sentences go to
 standard error too.
-
-`dbdyno site RESULTS --out DIR` writes the reports of all stored runs, and a page that lists them.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbdyno import report as reporting
-from dbdyno.commands.choices import Format, Undecided, require_language
-from dbdyno.commands.design_options import exit_code, parse_max_loss, require_max_loss
-from dbdyno.commands.stored_run import Choices, judge_again, judge_if_needed, open_run, show_chosen
-from dbdyno.decide.gate import gate, require_gate
-from dbdyno.exports import WRITERS
-from dbdyno.languages import translator
+from dbdyno.commands import options
 from dbdyno.problem import ExitCode, Problem
-from dbdyno.report import tables
-from dbdyno.report.markdown import as_markdown
-from dbdyno.report.model import gather
-from dbdyno.report.site import write_site
-from dbdyno.report.writing import ImageFormat, refuse_links
-from dbdyno.say.caveats import mark_gate
-from dbdyno.store import Run
 from dbdyno.terminal.messages import open_page
-from dbdyno.terminal.result import warn_missing_charts
 
-
-@dataclass(frozen=True)
-class Target:
-    """What is written, and where."""
-
-    format: Format
-    # A language of `dbdyno.languages`.
-    language: str = "en"
-    # Instead of the run's folder.
-    folder: Path | None = None
-    # Open the page in a browser.
-    opens: bool = False
-
+if TYPE_CHECKING:
+    from dbdyno.store import Run
+    from dbdyno.store.verdict import Gate
 
 # Exit code if requested charts cannot be rendered; 4 with a gate, because 1 is one of its results.
 NOT_RENDERED = 1
 
 
-def report(
-    run: Path | None,
-    results: Path,
-    target: Target,
-    *,
-    max_loss: str | None,
-    undecided: Undecided | None,
-    choices: Choices,
-    accept_changes: bool,
+class Format(StrEnum):
+    """The output formats of `dbdyno report`."""
+
+    HTML = "html"
+    MD = "md"
+    PNG = "png"
+    SVG = "svg"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+    BENCHER = "bencher"
+    BENCHSTAT = "benchstat"
+    OPENMETRICS = "openmetrics"
+    OTAVA = "otava"
+
+
+def report(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
+    run: options.AnyRun = None,
+    format: Annotated[Format, typer.Option(help="Output format.")] = Format.HTML,  # noqa: A002 — the option's name
+    max_loss: options.MaxLoss = None,
+    undecided: options.UndecidedAs = None,
+    accept_changes: options.AcceptChanges = False,
+    language: options.Language = "en",
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder to write the files to (default: that of the run)."),
+    ] = None,
+    open_report: options.OpenReport = False,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Judge the run again with another delta_percent, max_loss_percent, metrics or override, "
+            "such as design.delta_percent=3, and store that next to the planned judgement. Can be repeated.",
+        ),
+    ] = None,
+    omissions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--leave-out",
+            metavar="WHAT",
+            help="Judge the run again without block=N, connections=N, rate=N or workload=TITLE. Can be "
+            "repeated.",
+        ),
+    ] = None,
+    reason: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Why the run is judged again; --leave-out needs it."),
+    ] = None,
+    results: options.Results = options.RESULTS,
 ) -> None:
-    """Render a stored run; with a gate, exit with its code. Raises Problem."""
-    if choices.reason is not None and not choices:
+    """Render a stored run as HTML, Markdown, CSV, JSON, SVG or PNG, or in a format of another program."""
+    from dbdyno.commands.stored_run import judge_again, judge_if_needed, open_run, show_chosen
+    from dbdyno.decide.gate import require_gate
+
+    if reason is not None and not (assignments or omissions):
         raise Problem("--reason has no effect without --set or --leave-out", "Leave it out")
-    limit = None if max_loss is None else parse_max_loss(max_loss)
+    limit = None if max_loss is None else options.parse_max_loss(max_loss)
     stored = open_run(results, run, accept_changes=accept_changes)
     with stored.reading():
         if limit is not None:
             require_gate(stored.experiment())
-        language = require_language(target.language)
-        judge_if_needed(stored, language)
+        judge_if_needed(stored, options.require_language(language))
         shown: Run = stored
-        if choices:
-            shown = judge_again(stored, choices, language)
-            show_chosen(shown, translator(language))
-        _report(shown, target, limit, undecided)
+        if assignments or omissions:
+            shown = judge_again(stored, assignments or (), omissions or (), reason, language)
+            show_chosen(shown, language)
+        experiment = shown.experiment()
+        max_loss_percent = experiment.design.max_loss_percent if limit is None else limit
+        options.require_max_loss(undecided, max_loss_percent)
+        if max_loss_percent is not None:
+            require_gate(experiment)
+        not_rendered = NOT_RENDERED if max_loss_percent is None else ExitCode.NOT_COMPARABLE
+        _render(shown, format, language, output, not_rendered, opens=open_report)
+        # The document on standard output must be whole before the gate's sentences.
+        sys.stdout.flush()
+        if max_loss_percent is not None:
+            gate = _gate(shown, max_loss_percent)
+            for sentence in gate.sentences:
+                print(sentence, file=sys.stderr)
+            raise typer.Exit(options.exit_code(gate, undecided))
 
 
-def _report(stored: Run, target: Target, limit: float | None, undecided: Undecided | None) -> None:
-    experiment = stored.experiment()
-    max_loss_percent = experiment.design.max_loss_percent if limit is None else limit
-    require_max_loss(undecided, max_loss_percent)
-    if max_loss_percent is not None:
-        require_gate(experiment)
-    _render(stored, target, NOT_RENDERED if max_loss_percent is None else ExitCode.NOT_COMPARABLE)
-    # The document on standard output must be whole before the gate's sentences.
-    sys.stdout.flush()
-    if max_loss_percent is not None:
-        raise typer.Exit(_gate(stored, max_loss_percent, undecided))
+def _render(
+    run: Run, output_format: Format, language: str, folder: Path | None, not_rendered: int, *, opens: bool
+) -> None:
+    """Print the run in a format, or the paths of its files in `folder` or in the run's folder."""
+    from dbdyno import report as reporting
+    from dbdyno.report import tables
+    from dbdyno.report.writing import ImageFormat, refuse_links
+    from dbdyno.terminal.result import warn_missing_charts
 
-
-def _render(stored: Run, target: Target, not_rendered: int) -> None:
-    match target.format:
+    match output_format:
         case Format.HTML:
-            path = reporting.write(stored, warn_missing_charts, target.language, target.folder)
+            path = reporting.write(run, warn_missing_charts, language, folder)
             print(path)
-            if target.opens:
+            if opens:
                 open_page(path.resolve().as_uri())
         case Format.SVG | Format.PNG:
-            _write_charts(stored, target, not_rendered)
+            image: ImageFormat = "svg" if output_format is Format.SVG else "png"
+            try:
+                for path in reporting.write_charts(run, image, language, folder):
+                    print(path)
+            except reporting.RenderingError as error:
+                print(f"error: charts cannot be rendered: {error}", file=sys.stderr)
+                raise typer.Exit(not_rendered) from error
         case Format.MD:
-            print(as_markdown(gather(stored), language=target.language))
-        case Format.CSV:
-            print(tables.as_csv(stored))
-        case Format.JSON:
-            print(tables.as_json(stored))
-        case Format.PARQUET:
-            from dbdyno.analysis import Results  # noqa: PLC0415 — reads histograms, which no other format needs.
+            from dbdyno.report.markdown import as_markdown
+            from dbdyno.report.model import gather
 
-            folder = (target.folder or stored.judged_path) / "parquet"
-            refuse_links(stored, folder)
-            for path in Results(stored).write_parquet(folder):
+            print(as_markdown(gather(run), language=language))
+        case Format.CSV:
+            print(tables.as_csv(run))
+        case Format.JSON:
+            print(tables.as_json(run))
+        case Format.PARQUET:
+            from dbdyno.analysis import Results as Frames
+
+            files = (folder or run.judged_path) / "parquet"
+            refuse_links(run, files)
+            for path in Frames(run).write_parquet(files):
                 print(path)
         case other:
-            print(WRITERS[other](stored))
+            from dbdyno.exports import WRITERS
+
+            print(WRITERS[other](run))
 
 
-def _gate(stored: Run, max_loss_percent: float, undecided: Undecided | None) -> ExitCode:
-    """Print the gate's sentences; returns its exit code."""
-    verdict = stored.verdict()
+def _gate(run: Run, max_loss_percent: float) -> Gate:
+    """The result of a gate with this limit."""
+    from dbdyno.decide.gate import gate
+    from dbdyno.say.caveats import mark_gate
+
+    verdict = run.verdict()
     assert verdict is not None, "the run has been judged"
-    result = verdict.gate
-    if result is None or result.max_loss_percent != max_loss_percent:
-        result = mark_gate(gate(verdict, max_loss_percent), verdict.chosen_afterwards or ())
-    for sentence in result.sentences:
-        print(sentence, file=sys.stderr)
-    return exit_code(result, undecided)
-
-
-def _write_charts(stored: Run, target: Target, not_rendered: int) -> None:
-    try:
-        image_format: ImageFormat = "svg" if target.format is Format.SVG else "png"
-        for path in reporting.write_charts(stored, image_format, target.language, target.folder):
-            print(path)
-    except reporting.RenderingError as error:
-        print(f"error: charts cannot be rendered: {error}", file=sys.stderr)
-        raise typer.Exit(not_rendered) from error
-
-
-def site(results: Path, out: Path, language: str) -> None:
-    """Write the folder, and print the path of its page. Raises Problem if there is no folder of runs."""
-    if not results.is_dir():
-        raise Problem(f"{results} is not a folder", "Name the folder in which runs are stored")
-    index, entries = write_site(results, out, _warn, require_language(language))
-    print(index)
-    without = sum(not entry.link for entry in entries)
-    if without:
-        print(f"{without} of {len(entries)} runs are listed without a report", file=sys.stderr)
-
-
-def _warn(text: str) -> None:
-    print(f"warning: {text}", file=sys.stderr)
+    if verdict.gate is not None and verdict.gate.max_loss_percent == max_loss_percent:
+        return verdict.gate
+    return mark_gate(gate(verdict, max_loss_percent), verdict.chosen_afterwards or ())

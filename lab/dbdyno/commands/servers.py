@@ -4,131 +4,155 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
 
-from dbdyno.commands.choices import ServersAction
+import typer
+
+from dbdyno.commands import options
 from dbdyno.problem import Problem
-from dbdyno.run.machine_lock import only_measurement
-from dbdyno.servers.products.declaration import PRODUCTS
-from dbdyno.servers.sources.installed import (
-    Installed,
-    cache_folder,
-    find_installed,
-    install,
-    list_installed,
-    remove,
-)
-from dbdyno.servers.sources.source import (
-    SOURCES,
-    Release,
-    choose_release,
-    has_version,
-    releases,
-    version_order,
-)
-from dbdyno.terminal.console import Column, fit, heading, line
 from dbdyno.terminal.messages import print_message
+
+if TYPE_CHECKING:
+    from dbdyno.servers.sources.installed import Installed
 
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The arguments that choose a version; None for those that were not typed."""
+class ServersAction(StrEnum):
+    """What `dbdyno servers` does."""
 
-    product: str | None = None
-    version: str | None = None
-    source: str | None = None
-    url: str | None = None
-    sha256: str | None = None
-
-    def require_valid(self, action: ServersAction) -> None:
-        """Raise Problem with all that is wrong for that action."""
-        wrong = []
-        if action is not ServersAction.LIST:
-            words = {"PRODUCT": self.product, "VERSION": self.version}
-            wrong += [f"{name} is missing" for name, word in words.items() if word is None]
-        if self.product not in (None, *PRODUCTS):
-            wrong.append(f"{self.product!r} is none of {', '.join(PRODUCTS)}")
-        if self.version is not None and not self.version[:1].isdigit():
-            wrong.append(f"{self.version!r} is no version, which begins with a digit, as in 18 or 11.4.5")
-        if self.source not in (None, *SOURCES):
-            wrong.append(f"there is no source {self.source!r}; there are {', '.join(SOURCES)}")
-        if self.url and action is not ServersAction.INSTALL:
-            wrong.append("--url is for install")
-        if self.url and self.source not in (None, "url"):
-            wrong.append("--url and --source exclude each other")
-        if (self.url is None) != (self.sha256 is None):
-            wrong.append("--url and --sha256 need each other, because dbdyno runs no unverified program")
-        elif self.sha256 is not None and not _SHA256.fullmatch(self.sha256):
-            wrong.append(f"--sha256 {self.sha256!r} is not 64 hexadecimal digits")
-        if wrong:
-            raise Problem("; ".join(wrong), "dbdyno servers --help shows the arguments")
-
-    def release(self) -> Release:
-        """The release to install. Raises ServerProblem if dbdyno knows none."""
-        product, version = str(self.product), str(self.version)
-        if self.url is not None:
-            return Release(product, version, "url", self.url, str(self.sha256).lower())
-        return choose_release(product, version, self.source)
-
-    def installed(self) -> Installed:
-        """The installed version. Raises Problem if there is none."""
-        if (installed := find_installed(str(self.product), str(self.version), self.source)) is not None:
-            return installed
-        by_source = f" from {self.source}" if self.source else ""
-        raise Problem(
-            f"{self.product} {self.version}{by_source} is not in {cache_folder()}",
-            f"dbdyno servers list shows what is; dbdyno servers install {self.product} {self.version} "
-            "installs it",
-        )
-
-    def includes(self, release: Release) -> bool:
-        """Whether it is one of those to list."""
-        return (
-            self.product in (None, release.product)
-            and (self.version is None or has_version(release.version, self.version))
-            and self.source in (None, release.source)
-        )
+    LIST = "list"
+    INSTALL = "install"
+    REMOVE = "remove"
+    PATH = "path"
 
 
-def servers(action: ServersAction, choice: Choice, *, share: bool = False) -> None:
-    """List, install, remove or name versions of servers; with `share`, remove one while another dbdyno
-    measures. Raises Problem with all errors.
-    """
-    choice.require_valid(action)
-    if share and action is not ServersAction.REMOVE:
+def servers(
+    action: Annotated[
+        ServersAction,
+        typer.Argument(
+            metavar="list|install|remove|path",
+            help="List all versions, install or remove one, or print its folder.",
+            show_default=False,
+        ),
+    ],
+    product: Annotated[
+        str | None,
+        typer.Argument(metavar="PRODUCT", help="mariadb, mysql or postgresql.", show_default=False),
+    ] = None,
+    version: Annotated[
+        str | None,
+        typer.Argument(metavar="VERSION", help="A version, or how it begins, as in 18.", show_default=False),
+    ] = None,
+    *,
+    source: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Only from this source: maven, npm, pypi or url."),
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Install from this tarball: a URL or a path.")
+    ] = None,
+    sha256: Annotated[
+        str | None, typer.Option(metavar="SUM", help="With --url: the SHA-256 that the vendor publishes.")
+    ] = None,
+    share_machine: options.ShareMachine = False,
+) -> None:
+    """List, install or remove versions of servers, for server.version in an experiment."""
+    from dbdyno.run.machine_lock import only_measurement
+    from dbdyno.servers.sources import installed as cache
+    from dbdyno.servers.sources.source import Release, choose_release
+
+    _require_valid(action, product, version, source=source, url=url, sha256=sha256)
+    if share_machine and action is not ServersAction.REMOVE:
         raise Problem("--share-machine is for remove", "Leave it out")
     if action is ServersAction.LIST:
-        _print_list(choice)
-    elif action is ServersAction.INSTALL:
-        installed = install(choice.release(), _report)
+        _print_list(product, version, source)
+        return
+    product, version = str(product), str(version)
+    if action is ServersAction.INSTALL:
+        release = (
+            choose_release(product, version, source)
+            if url is None
+            else Release(product, version, "url", url, str(sha256).lower())
+        )
+        installed = cache.install(release, print_message)
         print(f"{_title(installed)} is in {installed.programs}", file=sys.stderr)
-    elif action is ServersAction.REMOVE:
-        installed = choice.installed()
-        # A comparison may need it.
-        with only_measurement(f"dbdyno servers remove {installed.release.name}", print_message, share=share):
-            remove(installed, _report)
-        print(f"{_title(installed)} is removed", file=sys.stderr)
-    else:
-        print(choice.installed().programs)
+        return
+    stored = cache.find_installed(product, version, source)
+    if stored is None:
+        by_source = f" from {source}" if source else ""
+        raise Problem(
+            f"{product} {version}{by_source} is not in {cache.cache_folder()}",
+            f"dbdyno servers list shows what is; dbdyno servers install {product} {version} installs it",
+        )
+    if action is ServersAction.PATH:
+        print(stored.programs)
+        return
+    # A comparison may need it.
+    with only_measurement(f"dbdyno servers remove {stored.release.name}", print_message, share=share_machine):
+        cache.remove(stored, print_message)
+    print(f"{_title(stored)} is removed", file=sys.stderr)
 
 
-def _print_list(choice: Choice) -> None:
-    """Print all releases of this machine's architecture, and the installed ones with their sizes."""
-    installed: Mapping[str, Installed] = {one.release.name: one for one in list_installed()}
+def _require_valid(
+    action: ServersAction,
+    product: str | None,
+    version: str | None,
+    *,
+    source: str | None,
+    url: str | None,
+    sha256: str | None,
+) -> None:
+    """Raise Problem with all that is wrong for that action."""
+    from dbdyno.servers.products.declaration import PRODUCTS
+    from dbdyno.servers.sources.source import SOURCES
+
+    wrong = []
+    if action is not ServersAction.LIST:
+        words = {"PRODUCT": product, "VERSION": version}
+        wrong += [f"{name} is missing" for name, word in words.items() if word is None]
+    if product not in (None, *PRODUCTS):
+        wrong.append(f"{product!r} is none of {', '.join(PRODUCTS)}")
+    if version is not None and not version[:1].isdigit():
+        wrong.append(f"{version!r} is no version, which begins with a digit, as in 18 or 11.4.5")
+    if source not in (None, *SOURCES):
+        wrong.append(f"there is no source {source!r}; there are {', '.join(SOURCES)}")
+    if url and action is not ServersAction.INSTALL:
+        wrong.append("--url is for install")
+    if url and source not in (None, "url"):
+        wrong.append("--url and --source exclude each other")
+    if (url is None) != (sha256 is None):
+        wrong.append("--url and --sha256 need each other, because dbdyno runs no unverified program")
+    elif sha256 is not None and not _SHA256.fullmatch(sha256):
+        wrong.append(f"--sha256 {sha256!r} is not 64 hexadecimal digits")
+    if wrong:
+        raise Problem("; ".join(wrong), "dbdyno servers --help shows the arguments")
+
+
+def _print_list(product: str | None, version: str | None, source: str | None) -> None:
+    """Print the releases of this machine's architecture that were asked for, and the sizes of the installed
+    ones.
+    """
+    from dbdyno.servers.sources.installed import cache_folder, list_installed
+    from dbdyno.servers.sources.source import SOURCES, has_version, releases, version_order
+    from dbdyno.terminal.console import Column, table_lines
+
+    installed = {one.release.name: one for one in list_installed()}
     listed = {one.name: one for one in (*releases(), *(one.release for one in installed.values()))}
-    shown = [one for one in listed.values() if choice.includes(one)]
+    shown = [
+        one
+        for one in listed.values()
+        if product in (None, one.product)
+        and (version is None or has_version(one.version, version))
+        and source in (None, one.source)
+    ]
     shown.sort(key=lambda one: (one.product, version_order(one.version), list(SOURCES).index(one.source)))
     rows = [
         [one.product, one.version, one.source, _state(installed.get(one.name)), one.item] for one in shown
     ]
     columns = [Column(name) for name in ("product", "version", "source", "installed", "from")]
-    fit(columns, rows)
-    print(heading(columns))
-    for row in rows:
-        print(line(columns, row))
+    print(*table_lines(columns, rows), sep="\n")
     print(f"installed versions are in {cache_folder()}", file=sys.stderr)
 
 
@@ -139,7 +163,3 @@ def _state(installed: Installed | None) -> str:
 def _title(installed: Installed) -> str:
     release = installed.release
     return f"{release.product} {release.version} ({release.source})"
-
-
-def _report(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

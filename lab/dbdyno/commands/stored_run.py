@@ -5,12 +5,11 @@ again, with changes that were chosen when its data had been seen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.experiment.metrics import CPU, metric_key
 from dbdyno.experiment.rejudging import Rejudging, read_changes
-from dbdyno.languages import ENGLISH, Translator
+from dbdyno.languages import ENGLISH, translator
 from dbdyno.problem import Problem
 from dbdyno.store import Run
 from dbdyno.store.document import TEXTS
@@ -42,36 +41,24 @@ def judge_if_needed(run: Run, language: str = ENGLISH) -> None:
     is_english_only = language != ENGLISH and not (run.judged_path / TEXTS).exists()
     if judged is None or was_changed or is_english_only or run.changed_files():
         # scipy takes a second to import.
-        from dbdyno.verdict import judge  # noqa: PLC0415
+        from dbdyno.verdict import judge
 
         judge(run)
 
 
-@dataclass(frozen=True)
-class Choices:
-    """What the command line changes about the judgement of a finished run."""
-
-    # KEY=VALUE, as in design.delta_percent=3.
-    assignments: Sequence[str] = ()
-    # KIND=VALUE, as in block=3.
-    omissions: Sequence[str] = ()
-    reason: str | None = None
-
-    def __bool__(self) -> bool:
-        """Whether anything is changed."""
-        return bool(self.assignments or self.omissions)
-
-
-def judge_again(run: Run, choices: Choices, language: str) -> LaterJudgement:
-    """Judge a judged run again with the choices, and store the judgement next to the one that was planned.
+def judge_again(
+    run: Run, assignments: Sequence[str], omissions: Sequence[str], reason: str | None, language: str
+) -> LaterJudgement:
+    """Judge a judged run again, and store the judgement next to the one that was planned. It has other keys
+    (`assignments`, as in design.delta_percent=3) or lacks data (`omissions`, as in block=3), for a reason.
     Raises Problem.
     """
     judged = run.judge_files()
     assert judged is not None, "the caller has judged the run"
     _require_finished(run, judged)
     schedule, experiment = run.schedule(), run.experiment()
-    changes = read_changes(experiment, choices.assignments, choices.omissions, numbered_blocks(schedule))
-    reason = (choices.reason or "").strip()
+    changes = read_changes(experiment, assignments, omissions, numbered_blocks(schedule))
+    reason = (reason or "").strip()
     if changes.leaves_out and not reason:
         raise Problem(
             "data are left out after they were seen, and nothing says why",
@@ -89,11 +76,11 @@ def judge_again(run: Run, choices: Choices, language: str) -> LaterJudgement:
     return judgement
 
 
-def show_chosen(judgement: LaterJudgement, translate: Translator) -> None:
+def show_chosen(run: Run, language: str) -> None:
     """Print the sentences of a later judgement, and what they are worth, on standard error."""
-    verdict = judgement.verdict()
+    verdict = run.verdict()
     assert verdict is not None, "the run has been judged again"
-    console = SafeConsole(stderr=True, highlight=False)
+    console, translate = SafeConsole(stderr=True, highlight=False), translator(language)
     for sentence in (*verdict.headlines, verdict.family.text):
         print_text(console, translate(sentence))
 

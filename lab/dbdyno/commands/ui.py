@@ -4,33 +4,53 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
+from typing import Annotated
 
-from dbdyno.commands.choices import require_language
-from dbdyno.commands.init import example
-from dbdyno.listening import listener
+import typer
+
+from dbdyno.commands import options
 from dbdyno.problem import Problem
-from dbdyno.terminal.messages import open_page
 
 
-def ui(
-    results: Path, listen: str, token_file: Path | None, language: str, *, allow_run: bool, open_browser: bool
+def ui(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
+    listen: Annotated[
+        str, typer.Option(metavar="ADDRESS:PORT", help="Address of the pages; port 0 is any free port.")
+    ] = "127.0.0.1:8088",
+    allow_run: Annotated[
+        bool, typer.Option("--allow-run", help="Let the pages start experiments in the current folder.")
+    ] = False,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with a token that users must enter, instead of one in the address that is printed; "
+            "required unless --listen is a loopback address."
+        ),
+    ] = None,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open the pages in a browser.")] = False,
+    language: options.Language = "en",
+    results: options.Results = options.RESULTS,
 ) -> None:
-    """Serve the pages until interrupted; print the address with its token. Raises Problem."""
-    require_language(language)
+    """Show runs in a browser: verdicts, a run in progress, two runs, an experiment editor."""
+    from dbdyno.commands.init import example
+    from dbdyno.listening import listener
+    from dbdyno.terminal.messages import open_page
+
+    options.require_language(language)
     what = "read the runs and start experiments" if allow_run else "read the runs"
     place = listener(listen, token_file, what, needs_token=True)
     try:
-        from dbdyno.ui.app import Site, serve  # noqa: PLC0415 — an optional dependency.
+        # An optional dependency.
+        from dbdyno.ui.app import Site, serve
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"nicegui", "fastapi", "uvicorn"}:
             raise
         raise Problem(
             "dbdyno ui needs the Python package nicegui, which is not installed", "pip install 'dbdyno[ui]'"
         ) from error
-    from dbdyno.ui.pages import Pages  # noqa: PLC0415 — after the error about the missing package.
+    from dbdyno.ui.pages import Pages
 
     with contextlib.ExitStack() as stack:
 
@@ -40,16 +60,12 @@ def ui(
                 open_page(stack.enter_context(_page_to(address)).as_uri())
 
         site = Site(Pages(results, language), Path(), example(), allow_run=allow_run)
-        _serve(lambda: serve(site, place, started), listen)
-
-
-def _serve(work: Callable[[], None], listen: str) -> None:
-    try:
-        work()
-    except OSError as error:
-        raise Problem(
-            f"cannot listen on {listen}: {error.strerror or error}", "Choose another port"
-        ) from error
+        try:
+            serve(site, place, started)
+        except OSError as error:
+            raise Problem(
+                f"cannot listen on {listen}: {error.strerror or error}", "Choose another port"
+            ) from error
 
 
 @contextlib.contextmanager

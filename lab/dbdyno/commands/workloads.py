@@ -3,74 +3,86 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from dbdyno.commands.choices import TextFormat
-from dbdyno.experiment import bundled
-from dbdyno.experiment.errors import did_you_mean
-from dbdyno.experiment.oltp import OltpWorkload
-from dbdyno.experiment.oltp_name import DESCRIPTIONS
+import typer
+
+from dbdyno.commands import options
+from dbdyno.commands.completion import bundled_workloads
 from dbdyno.problem import Problem
-from dbdyno.terminal.console import Column, fit, heading, line
 
 # Keys of every workload, which are no options of one.
 _COMMON = ("name", "label", "statements")
 
 
-def print_list(output: TextFormat) -> None:
-    """Print all workloads."""
-    known = [_as_dict(name) for name in (*DESCRIPTIONS, *bundled.names())]
-    if output is TextFormat.JSON:
-        print(json.dumps(known, indent=1))
+def workloads(
+    show: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Print this workload in full, as a start for your own file.",
+            autocompletion=bundled_workloads,
+        ),
+    ] = None,
+    output_format: options.TextOrJson = options.TextFormat.TEXT,
+) -> None:
+    """List the bundled workloads, or print one."""
+    from dbdyno.experiment.errors import did_you_mean
+    from dbdyno.terminal.console import Column, table_lines
+
+    names = bundled_workloads("")
+    if show is not None:
+        if show not in names:
+            raise Problem(f"there is no bundled workload {show!r}", did_you_mean(show, names))
+        workload = _describe(show)
+        text = _definition(workload)
+        if output_format is options.TextFormat.JSON:
+            print(json.dumps({**workload, "definition": text}, indent=1))
+        else:
+            print(text, end="")
         return
-    columns = [Column("workload"), Column("what it does")]
-    rows = [[one["name"], one["description"]] for one in known]
-    fit(columns, rows)
-    print(heading(columns))
-    for row in rows:
-        print(line(columns, row))
-
-
-def print_one(name: str, output: TextFormat) -> None:
-    """Print a workload as a file that does the same. Raises Problem if there is no such workload."""
-    if name not in (*DESCRIPTIONS, *bundled.names()):
-        known = (*DESCRIPTIONS, *bundled.names())
-        raise Problem(f"there is no bundled workload {name!r}", did_you_mean(name, known))
-    text = bundled.definition(name) if name in bundled.names() else _oltp_definition(name)
-    if output is TextFormat.JSON:
-        print(json.dumps({**_as_dict(name), "definition": text}, indent=1))
+    listed = [_describe(name) for name in names]
+    if output_format is options.TextFormat.JSON:
+        print(json.dumps(listed, indent=1))
     else:
-        print(text, end="")
+        columns = [Column("workload"), Column("what it does")]
+        print(*table_lines(columns, [[one["name"], one["description"]] for one in listed]), sep="\n")
 
 
-def _as_dict(name: str) -> dict[str, Any]:
+def _describe(name: str) -> dict[str, Any]:
     """Name, sentence and options of a workload."""
+    from dbdyno.experiment import bundled
+    from dbdyno.experiment.oltp import OltpWorkload
+    from dbdyno.experiment.oltp_name import DESCRIPTIONS
+
+    keys: dict[str, Any]
     if name in bundled.names():
-        options = {
+        keys = {
             key: {"default": one.default, "description": one.description}
             for key, one in bundled.options(name).items()
         }
-        return {"name": name, "description": bundled.description(name), "options": options}
-    keys: dict[str, Any] = {
-        key: {"default": _default(key), "description": field.description}
-        for key, field in OltpWorkload.model_fields.items()
-        if key not in _COMMON
+        return {"name": name, "description": bundled.description(name), "options": keys}
+    fields = {key: field for key, field in OltpWorkload.model_fields.items() if key not in _COMMON}
+    defaults = {key: field.get_default(call_default_factory=True) for key, field in fields.items()}
+    # The file names a distribution of keys by a word.
+    defaults["keys"] = defaults["keys"].distribution
+    keys = {
+        key: {"default": defaults[key], "description": field.description} for key, field in fields.items()
     }
-    return {
-        "name": name,
-        "description": next(text for known, text in DESCRIPTIONS.items() if known == name),
-        "options": keys,
-    }
+    description = next(text for known, text in DESCRIPTIONS.items() if known == name)
+    return {"name": name, "description": description, "options": keys}
 
 
-def _default(key: str) -> Any:
-    default = OltpWorkload.model_fields[key].get_default(call_default_factory=True)
-    return default.distribution if key == "keys" else default
+def _definition(workload: Mapping[str, Any]) -> str:
+    """A workload as a file that does the same; for an OLTP workload, whose statements the engine generates, a
+    table [[workload]] with all options and their defaults.
+    """
+    from dbdyno.experiment import bundled
 
-
-def _oltp_definition(name: str) -> str:
-    """A table [[workload]] with all options and their defaults; the engine generates the statements."""
-    lines = [f"# {_as_dict(name)['description']}", "[[workload]]", f'name = "{name}"']
-    for key, option in _as_dict(name)["options"].items():
+    if workload["name"] in bundled.names():
+        return bundled.definition(workload["name"])
+    lines = [f"# {workload['description']}", "[[workload]]", f'name = "{workload["name"]}"']
+    for key, option in workload["options"].items():
         lines += [f"# {option['description']}", f"{key} = {json.dumps(option['default'])}"]
     return "\n".join(lines) + "\n"

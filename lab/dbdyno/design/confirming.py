@@ -13,12 +13,14 @@ from dbdyno.experiment.bisection import Document, comparison_document, with_serv
 from dbdyno.experiment.model import JUDGING_KEYS, Design, Experiment, Variant
 from dbdyno.experiment.reading import read_document
 from dbdyno.problem import Problem
+from dbdyno.run.stopping import finished_blocks
 from dbdyno.runs.history import SUFFIX, confirmed_runs, confirming_blocks, variant_name
 from dbdyno.server_record import ServerRecord
 from dbdyno.servers import describe_server
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.sources.installed import programs_folder
 from dbdyno.store import Run
+from dbdyno.store.listing import list_runs
 from dbdyno.store.several_runs import HistoryChange, HistorySeries
 
 # Earlier runs whose blocks say how much blocks vary.
@@ -93,6 +95,22 @@ def confirming_document(experiment: Experiment, before: Run, after: Run) -> Docu
     document = comparison_document(documents[1], SUFFIX, tables, workload, blocks)
     document["experiment"]["question"] = experiment.question
     return document
+
+
+def begun_confirmation(experiment: Experiment, results: Path) -> Experiment | None:
+    """The experiment of the newest confirmation, if it compares the same servers and is not finished: since
+    it began, other runs may have changed the number of its blocks.
+    """
+    stored = (path for path in list_runs(results, experiment.name) if (path / "experiment.json").is_file())
+    if (path := next(stored, None)) is None:
+        return None
+    run = Run.open(path)
+    with run.reading():
+        begun = run.experiment()
+        is_finished = len(finished_blocks(run)) >= begun.design.blocks
+    titles = [[one.title for one in of.workloads] for of in (begun, experiment)]
+    is_same = confirmed_runs(begun) == confirmed_runs(experiment) and titles[0] == titles[1]
+    return begun if is_same and not is_finished else None
 
 
 def _design(experiment: Experiment) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import JUDGING_KEYS, Experiment, Variant
 from dbdyno.experiment.quantities import as_text
 from dbdyno.finding import FreeForm
+from dbdyno.problem import ExitCode, Problem
 from dbdyno.store import Run
 from dbdyno.store.run import key_differences
 from dbdyno.store.verdict import VerdictFile
@@ -112,6 +113,19 @@ def differences(first: Side, second: Side) -> Differences:
         notes += [text for text in refusals if text.startswith("variant[")]
         refusals = [text for text in refusals if not text.startswith("variant[")]
     return Differences(tuple(refusals), (*notes, *_circumstances(first, second)))
+
+
+def require_comparable(first: Side, second: Side) -> list[str]:
+    """The differences that weaken the comparison. Raises Problem with all that forbid it."""
+    between = differences(first, second)
+    if between.refusals:
+        listed = "".join(f"\n  {text}" for text in between.refusals)
+        raise Problem(
+            f"{first.name} and {second.name} cannot be compared:{listed}",
+            "Compare two runs of the same experiment; the differences that are notes need not be removed",
+            ExitCode.NOT_COMPARABLE,
+        )
+    return list(between.notes)
 
 
 def common_points(first: Experiment, second: Experiment) -> list[dict[str, Any]]:

@@ -20,7 +20,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dbdyno.problem import ExitCode, Problem
 from dbdyno.result_text import WITHOUT_EFFECT, signed
+from dbdyno.runs.comparable import Side, has_same_points
 from dbdyno.say.wording import effect_text, finite, interval, join_words, loads, size_text
 from dbdyno.stats.difference import difference, is_exact_ratio, log_ratio
 from dbdyno.stats.paired import Bound, Effect
@@ -34,6 +36,7 @@ from dbdyno.store.several_runs import (
     RepeatedFactor,
     RepeatedPoint,
     RepeatedSentence,
+    Replication,
     Word,
 )
 from dbdyno.text import compose, join
@@ -62,6 +65,28 @@ class Names:
     first: str = compose("the first run")
     second: str = compose("the second run")
     effect: str = compose("the first effect")
+
+
+def compare_runs(first: Side, second: Side, notes: list[str], names: Names) -> Replication:
+    """The effects of a comparison with those of another one; `notes` are the differences between the runs.
+    Raises Problem if there is nothing to compare.
+    """
+    same_points = has_same_points(first.experiment, second.experiment)
+    answer = Replication(
+        first=first.place,
+        second=second.place,
+        baseline=first.verdict.baseline,
+        notes=notes,
+        comparisons=compare_comparisons(first.verdict, second.verdict, names, same_points=same_points),
+        factors=compare_factors(first.verdict, second.verdict, names) if same_points else [],
+    )
+    if not (answer.factors or any(part.curve or part.points for part in answer.comparisons)):
+        raise Problem(
+            f"{first.name} and {second.name} have no effect in common",
+            "Compare runs with different variants",
+            ExitCode.NOT_COMPARABLE,
+        )
+    return answer
 
 
 def compare_effects(

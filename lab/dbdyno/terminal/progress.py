@@ -26,6 +26,7 @@ from rich.table import Column as ProgressCells
 from rich.text import Text
 
 from dbdyno import result_text
+from dbdyno.checks import CHECKS
 from dbdyno.decide.stopping import ComparisonProgress
 from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.metrics import THROUGHPUT
@@ -38,11 +39,11 @@ from dbdyno.result_text import signed
 from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
 from dbdyno.run.times import Estimate
-from dbdyno.store import StoredTrial
+from dbdyno.store import Run, StoredTrial
 from dbdyno.store.run import trial_folder
 from dbdyno.terminal.console import Column, heading, line, print_text
 from dbdyno.terminal.messages import announce, is_verbose
-from dbdyno.terminal.tables import latency_heading
+from dbdyno.terminal.tables import latency_heading, sweep_header, sweep_row
 from dbdyno.waiting import reported_by
 
 # The line is updated once a second, since the lab must not disturb a trial.
@@ -361,3 +362,45 @@ def sparkline(values: Sequence[float], length: int) -> str:
     means = [sum(values[low:high]) / (high - low) for low, high in pairwise(ends)]
     highest = max(means)
     return "".join(_BARS[round(mean / highest * (len(_BARS) - 1))] if highest else _BARS[0] for mean in means)
+
+
+class PointTable:
+    """Prints a row on standard output as each point ends, and everything else on standard error."""
+
+    def __init__(self, stored: Run) -> None:
+        self._stored = stored
+        self._has_header = False
+        self._loading = progress.LoadingLines()
+
+    def listen(self, value: progress.Progress) -> None:
+        """Print a progress value."""
+        match value:
+            case progress.Step() | progress.ProblemOccurred():
+                announce(value.text)
+            case progress.Loading():
+                if line := self._loading.next(value):
+                    announce(f"  {line}")
+            case progress.TrialEnded():
+                self._print_row(value.trial.index)
+            case progress.NewFindings():
+                for finding in value.findings:
+                    print_finding(finding)
+            case _:
+                pass
+
+    def _print_row(self, index: int) -> None:
+        trial = StoredTrial(trial_folder(self._stored.path, index))
+        if not self._has_header:
+            self._has_header = True
+            print(sweep_header(trial))
+        # Flushed for users and scripts that read the table while it grows.
+        print(sweep_row(trial), flush=True)
+
+
+def print_finding(finding: Finding) -> None:
+    """Print a finding, unless it is about a comparison: a run of one variant compares nothing."""
+    if any(check.of_comparison for check in CHECKS if check.code == finding.code):
+        return
+    announce(f"{finding.level} {finding.summary}")
+    if finding.override is not None:
+        announce(f"  overridden: {finding.override}")

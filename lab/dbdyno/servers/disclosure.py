@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-
-import typer
 
 from dbdyno.experiment.effects import Effect, Use, setting_effect, uses
 from dbdyno.experiment.model import Experiment
-from dbdyno.problem import Problem
 from dbdyno.servers.products.declaration import read_declaration
 from dbdyno.servers.server import Address, ServerProblem
-from dbdyno.terminal.console import SafeConsole, print_text
 
 _TITLES = {
     Effect.EXECUTES: "It executes, or names what a server executes:",
@@ -39,25 +34,6 @@ def disclosure(experiment: Experiment) -> list[str]:
         if texts:
             lines += [title, *(f"  {_of(variants)}{text}" for text, variants in texts.items())]
     return lines
-
-
-def agree(experiment: Experiment, file: str, *, yes: bool, changes: str = "") -> None:
-    """Show what another person's experiment does, and ask whether it may run; `file` has it. Raises Problem
-    without a terminal, and if the answer is no.
-    """
-    if yes:
-        return
-    console = SafeConsole(stderr=True, highlight=False)
-    print_text(console, "An experiment is like a program: it starts servers with its settings.")
-    for line in (*([f"with {changes}"] if changes else []), *disclosure(experiment)):
-        print_text(console, f"  {line}", indent=4)
-    if not sys.stdin.isatty():
-        raise Problem(
-            "the experiment of another run or report runs only if you agree",
-            f"Read {file}, then repeat the command with --yes",
-        )
-    if not typer.confirm(f"Have you read {file}, and shall it run?", err=True):
-        raise Problem("nothing was run", f"The experiment is in {file}")
 
 
 def _of(variants: list[str]) -> str:

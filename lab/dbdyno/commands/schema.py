@@ -1,0 +1,30 @@
+"""`dbdyno schema`: prints the JSON Schema of a file."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+# Links to schema/ in the repository, files in a wheel.
+_SCHEMAS = Path(__file__).parents[1] / "schemas"
+
+
+class SchemaName(StrEnum):
+    """The files with a schema."""
+
+    EXPERIMENT = "experiment"
+    VERDICT = "verdict"
+    MEASURED = "measured"
+    EXPLAINED = "explained"
+
+
+def schema(
+    name: Annotated[
+        SchemaName, typer.Argument(help="The experiment file, or a file of a run.")
+    ] = SchemaName.EXPERIMENT,
+) -> None:
+    """Print the JSON Schema of the experiment file or a result file."""
+    print((_SCHEMAS / f"{name}.schema.json").read_text(encoding="utf-8"), end="")
