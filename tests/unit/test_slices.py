@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dbdyno.design import pairing
+from dbdyno.design import planning
 from dbdyno.design.planning import choose_pairing
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment
@@ -260,7 +260,7 @@ def test_servers_that_do_not_fit_into_the_memory_together_run_one_at_a_time(
 ) -> None:
     small, large = ({"name": "oltp_point_select", "table_size": size} for size in (1_000, 10_000_000))
     pool = [{"name": name, "server": {"variables": {"innodb_buffer_pool_size": "1G"}}} for name in "ab"]
-    monkeypatch.setattr(pairing, "memory_bytes", lambda: 2 * 2**30)
+    monkeypatch.setattr(planning, "memory_bytes", lambda: 2 * 2**30)
     found = [
         choose_pairing(read(workload=[workload], variant=variants, design={"blocks": 4})).design.pairing
         for workload, variants in (
