@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from dbdyno.decide.decision import compare_all
+from dbdyno.experiment.load import found_rates
 from dbdyno.experiment.model import Experiment, Load, Promise
-from dbdyno.experiment.promise import found_rates
 from dbdyno.experiment.schedule import schedule
 from dbdyno.stats.paired import Effect
 from dbdyno.store.measured import MeasuredTrial, ScheduleEntry

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from dbdyno.experiment.load import Promise
 from dbdyno.experiment.model import Design, Experiment, Factor, Load, OltpWorkload, ServerSpec, Stop, Variant
-from dbdyno.experiment.promise import Promise
 from dbdyno.experiment.repeats import repeat_blocks
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.explain import RESOURCES, Cost, counter, wait

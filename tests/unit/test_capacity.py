@@ -27,8 +27,8 @@ from dbdyno.decide.second_lines import second_lines
 from dbdyno.decide.stopping import progress
 from dbdyno.design.planning import choose_pairing
 from dbdyno.experiment.errors import InvalidExperiment
+from dbdyno.experiment.load import SHARES, found_rates
 from dbdyno.experiment.model import Experiment, Point, Stop
-from dbdyno.experiment.promise import SHARES, found_rates
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.problem import Problem
 from dbdyno.run import plan as run_plan

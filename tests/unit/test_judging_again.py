@@ -16,6 +16,7 @@ from dbdyno.commands.report import Format, report
 from dbdyno.commands.show import show
 from dbdyno.commands.stored_run import judge_again
 from dbdyno.experiment.base import file_keys
+from dbdyno.experiment.load import Promise
 from dbdyno.experiment.model import (
     Client,
     Design,
@@ -28,7 +29,6 @@ from dbdyno.experiment.model import (
     Stop,
     Variant,
 )
-from dbdyno.experiment.promise import Promise
 from dbdyno.experiment.rejudging import DESIGN_KEYS, read_changes
 from dbdyno.experiment.schedule import Trial
 from dbdyno.problem import Problem

@@ -10,7 +10,7 @@ import pytest
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Variant
 from dbdyno.experiment.schedule import engine_seed, schedule
 from dbdyno.experiment.server import ServerSpec, may_be_one_database
-from dbdyno.experiment.sql_workload import SqlStatement, SqlTransaction, SqlWorkload
+from dbdyno.experiment.workload import SqlStatement, SqlTransaction, SqlWorkload
 from dbdyno.run.data_state import DataState, Emptied, Left, Loaded, Place
 from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.run.marked_tables import Table, table_hash

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from tests.schemas import require_valid
 
-from dbdyno.experiment.calls import Call, parse
 from dbdyno.experiment.dialect import MYSQL, POSTGRESQL, Dialect
 from dbdyno.experiment.errors import InvalidExperiment
-from dbdyno.experiment.generators import column, parameter
+from dbdyno.experiment.generators import Call, column, parameter, parse
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule

@@ -355,7 +355,7 @@ def _sweep_document(
 ) -> dict[str, Any]:
     # Slow, and `dbdyno compare` does not need them.
     from dbdyno.checks.host import is_this_machine
-    from dbdyno.experiment.promise import parse_abort_if
+    from dbdyno.experiment.load import parse_abort_if
 
     local = target is not None and (
         target.unix_socket is not None or all(is_this_machine(host) for host, _ in target.hosts_and_ports())

@@ -53,8 +53,8 @@ def workloads(
 def _describe(name: str) -> dict[str, Any]:
     """Name, sentence and options of a workload."""
     from dbdyno.experiment import bundled
-    from dbdyno.experiment.oltp import OltpWorkload
     from dbdyno.experiment.oltp_name import DESCRIPTIONS
+    from dbdyno.experiment.workload import OltpWorkload
 
     keys: dict[str, Any]
     if name in bundled.names():

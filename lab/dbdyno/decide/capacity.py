@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from dbdyno.experiment.load import Promise, rate_text
 from dbdyno.experiment.metrics import CAPACITY
 from dbdyno.experiment.model import Load
-from dbdyno.experiment.promise import Promise, rate_text
 from dbdyno.measure.foreign_load import shares_of_blocks, without_foreign_load
 from dbdyno.stats.capacity import log_capacity
 from dbdyno.stats.paired import LogBounds, Ratios, ratio_bounds

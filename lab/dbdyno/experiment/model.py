@@ -34,7 +34,7 @@ from dbdyno.experiment.base import (
     parse_percent,
 )
 from dbdyno.experiment.generators import Keys
-from dbdyno.experiment.load import Load, Point
+from dbdyno.experiment.load import AbortIf, Load, Point, Promise
 from dbdyno.experiment.metrics import (
     CAPACITY,
     LATENCY_P95,
@@ -43,21 +43,20 @@ from dbdyno.experiment.metrics import (
     metric_key,
     metric_name,
 )
-from dbdyno.experiment.oltp import OltpWorkload
 from dbdyno.experiment.oltp_name import OltpName
-from dbdyno.experiment.promise import AbortIf, Promise
-from dbdyno.experiment.script_workload import ScriptWorkload
 from dbdyno.experiment.server import ConnectionSettings, ServerSpec, State, may_be_one_database
-from dbdyno.experiment.sql_workload import (
+from dbdyno.experiment.variant import SessionSettings, VariantData, VariantLoad, VariantSettings
+from dbdyno.experiment.workload import (
+    NAME,
     Background,
+    OltpWorkload,
+    ScriptWorkload,
     SqlReplay,
     SqlStatement,
     SqlTable,
     SqlTransaction,
     SqlWorkload,
 )
-from dbdyno.experiment.variant import SessionSettings, VariantData, VariantLoad, VariantSettings
-from dbdyno.experiment.workload import NAME
 from dbdyno.text import compose
 
 __all__ = [

@@ -16,7 +16,7 @@ from dbdyno.experiment.combinations import find_errors, find_override_errors
 from dbdyno.experiment.errors import InputError, InvalidExperiment, did_you_mean
 from dbdyno.experiment.model import Design, Experiment, Load
 from dbdyno.experiment.overrides import change_overrides, parse_assignment
-from dbdyno.experiment.validation import validate
+from dbdyno.experiment.reading import validate
 from dbdyno.text import join_some
 
 # The keys of [design] that may be changed; those of [override] may be too.

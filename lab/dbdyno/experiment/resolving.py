@@ -13,6 +13,7 @@ the same tables.
 from __future__ import annotations
 
 import copy
+import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,12 @@ from dbdyno.experiment import bundled, sql_reading
 from dbdyno.experiment.base import file_keys
 from dbdyno.experiment.dialect import Dialect
 from dbdyno.experiment.errors import InputError, did_you_mean
+from dbdyno.experiment.file_reading import read_file
 from dbdyno.experiment.model import TITLE_KEYS
-from dbdyno.experiment.script_workload import resolve_script
 from dbdyno.experiment.server import ConnectionSettings
 from dbdyno.experiment.shapes import Shapes
 from dbdyno.experiment.variant import VariantLoad, move_connection_settings
-from dbdyno.experiment.workload import is_script, workload_title
+from dbdyno.experiment.workload import ScriptWorkload, is_script, workload_title
 
 # Keys of [load] that determine which trials are compared with each other.
 _PAIRING = ("connections", "rate", "duration", "warmup", "arrivals", *Shapes.model_fields)
@@ -51,6 +52,8 @@ _FILES = {
 _DATA_LISTS = ("setup", "after", "cleanup")
 # The keys of the load of a background load; the others are those of a workload.
 _BACKGROUND_LOAD = ("connections", "rate", "arrivals")
+_SCRIPT_KEYS = tuple(file_keys(ScriptWorkload))
+SCRIPT_BYTES_MAX = 16_000_000
 
 
 def resolve(document: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:
@@ -87,13 +90,46 @@ def _resolve_workload(
     changes: Collection[str] = (),
 ) -> dict[str, Any]:
     if is_script(workload):
-        return resolve_script(workload, folder, errors)
+        return _resolve_script(workload, folder, errors)
     if workload.get("name") in ("sql", *bundled.names()):
         workload = sql_reading.resolve(workload, folder, dialect, errors, changes)
     if workload.get("name") == "lua":
         fix = 'Write script = "FILE.lua" instead'
         errors.append(InputError("workload[lua].name", "lua", "this is not a workload name", fix))
     return _resolve_backgrounds(workload, folder, dialect, errors)
+
+
+def _resolve_script(workload: dict[str, Any], folder: Path, errors: list[InputError]) -> dict[str, Any]:
+    """A `[[workload]]` with its absolute path, its digest, and the file's name if it has no label."""
+    place = f"workload[{workload_title(workload)}]"
+    complete = {key: value for key, value in workload.items() if key in _SCRIPT_KEYS}
+    for key in (key for key in workload if key not in _SCRIPT_KEYS):
+        if key == "name":
+            fix = "Leave one of them out; a label sets the title"
+            errors.append(InputError(f"{place}.name", workload[key], "the workload also has a script", fix))
+        else:
+            known = ", ".join(_SCRIPT_KEYS)
+            fix = f"Known here: {known}. Write options of the script as options = {{ {key} = … }}"
+            errors.append(InputError(f"{place}.{key}", workload[key], "a script has no such key", fix))
+    complete = {**complete, "name": "lua", "label": workload_title(workload)}
+    if isinstance(path := workload.get("script"), str):
+        absolute = (folder / Path(path).expanduser()).resolve()
+        complete["script"] = str(absolute)
+        try:
+            complete["digest"] = _digest(absolute)
+        except OSError as error:
+            fix = f"The path is {absolute}"
+            errors.append(InputError(f"{place}.script", path, f"it cannot be read: {error.strerror}", fix))
+    return complete
+
+
+def _digest(script: Path) -> str:
+    """SHA-256 of the script and of every Lua file in its folder, which it may require. Raises OSError."""
+    content_hash = hashlib.sha256()
+    for path in (script, *sorted(filter(Path.is_file, script.parent.glob("*.lua")))):
+        content = read_file(path, SCRIPT_BYTES_MAX)
+        content_hash.update(f"{path.name} {len(content)}\n".encode() + content)
+    return content_hash.hexdigest()
 
 
 def dialects(document: Mapping[str, Any]) -> list[Dialect]:

@@ -32,10 +32,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from dbdyno.experiment.calls import parse_number, replace_names
 from dbdyno.experiment.dialect import DIALECTS, Dialect
 from dbdyno.experiment.errors import InputError, did_you_mean
-from dbdyno.experiment.generators import column, parameter
+from dbdyno.experiment.generators import column, parameter, parse_number, replace_names
 from dbdyno.experiment.sql_text import (
     StatementText,
     UnreadableSql,

@@ -16,11 +16,10 @@ from pydantic import ValidationError
 
 from dbdyno.experiment import bundled
 from dbdyno.experiment.base import file_keys
-from dbdyno.experiment.calls import parse
 from dbdyno.experiment.dialect import DIALECTS, MYSQL, Dialect
 from dbdyno.experiment.errors import InputError, did_you_mean
 from dbdyno.experiment.file_reading import read_file
-from dbdyno.experiment.generators import Generator, ParameterList, StatementResult
+from dbdyno.experiment.generators import Generator, ParameterList, StatementResult, parse
 from dbdyno.experiment.server import PRODUCTS
 from dbdyno.experiment.sql_file import FILE_BYTES_MAX, read
 from dbdyno.experiment.sql_text import (
@@ -29,8 +28,7 @@ from dbdyno.experiment.sql_text import (
     parameter_names,
     split_statements,
 )
-from dbdyno.experiment.sql_workload import SqlStatement, SqlWorkload, member_names
-from dbdyno.experiment.workload import workload_title
+from dbdyno.experiment.workload import SqlStatement, SqlWorkload, member_names, workload_title
 
 # The fix for a `?` without a parameter.
 _EXAMPLE = 'Write :name, and name = "uniform(1, 1_000_000)" under its parameters'

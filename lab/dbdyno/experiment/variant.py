@@ -14,7 +14,7 @@ from dbdyno.experiment.base import CpuList, Duration, DurationOrZero, Model, Var
 from dbdyno.experiment.dialect import DIALECTS, IsolationLevel
 from dbdyno.experiment.quantities import variable_name
 from dbdyno.experiment.server import ConnectionSettings
-from dbdyno.experiment.sql_workload import Sql
+from dbdyno.experiment.workload import Sql
 
 ProxyName = Literal["haproxy", "odyssey", "pgbouncer", "pgpool"]
 

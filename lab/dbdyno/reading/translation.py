@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 from dbdyno.checks.non_deterministic import find_conditions
 from dbdyno.experiment.dialect import MYSQL
-from dbdyno.experiment.oltp import OltpWorkload
 from dbdyno.experiment.oltp_name import OltpName
+from dbdyno.experiment.workload import OltpWorkload
 from dbdyno.problem import Problem
 from dbdyno.reading.attribution import differing_settings
 from dbdyno.reading.call import PROGRAMS, Call, find_calls, whole_number

@@ -13,7 +13,7 @@ from typing import Any
 from dbdyno.experiment.model import Background, Experiment, Load, Point, SqlWorkload, Variant, Workload
 from dbdyno.experiment.schedule import Trial, background_seed, count_earlier_trials, engine_seed
 from dbdyno.experiment.slices import GUARD_SHARE
-from dbdyno.experiment.sql_workload import open_sequences
+from dbdyno.experiment.workload import open_sequences
 
 SCHEMA_VERSION = 1
 US = 1_000_000

@@ -19,8 +19,8 @@ from statistics import fmean
 
 from dbdyno.checks import Context, Moment
 from dbdyno.experiment.base import format_duration
+from dbdyno.experiment.load import SHARES, found_rates, rate_text
 from dbdyno.experiment.model import Experiment, Point
-from dbdyno.experiment.promise import SHARES, found_rates, rate_text
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem

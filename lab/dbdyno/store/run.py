@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.experiment.file_reading import config_digests
+from dbdyno.experiment.load import SHARES
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.overrides import change_overrides
-from dbdyno.experiment.promise import SHARES
 from dbdyno.experiment.schedule import Trial, schedule, trial_number
 from dbdyno.experiment.variant import move_connection_settings
 from dbdyno.finding import FINDINGS, Finding, FreeForm
