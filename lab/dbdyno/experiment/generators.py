@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, create_model, model_validator
 
 from dbdyno.experiment.base import LIMITS, Model
 from dbdyno.experiment.errors import did_you_mean
@@ -182,12 +182,11 @@ class Keys(Model):
 
     def plan(self) -> str | dict[str, Any]:
         """The `workload.keys` of an engine plan: the distribution with its own parameters only."""
-        names = _KEY_PARAMETERS[self.distribution]
-        if not names:
-            return "uniform"
-        # Plans and data of version 0.2.0, which does not know this key, stay as they were.
-        scattered = {"scattered": True} if self.distribution == "zipfian" and self.scattered else {}
-        return {self.distribution: {name: getattr(self, name) for name in names} | scattered}
+        parameters = {name: getattr(self, name) for name in _KEY_PARAMETERS[self.distribution]}
+        if not self.scattered:
+            # Plans and data of version 0.2.0, which does not know this key, stay as they were.
+            parameters.pop("scattered", None)
+        return {self.distribution: parameters} if parameters else "uniform"
 
 
 def _from_name(value: Any) -> Any:
@@ -200,7 +199,7 @@ _KEY_PARAMETERS: dict[str, tuple[str, ...]] = {
     "gaussian": ("iterations",),
     "special": ("iterations", "percent", "hot_percent"),
     "pareto": ("h",),
-    "zipfian": ("exponent",),
+    "zipfian": ("exponent", "scattered"),
     "nurand": ("a", "c"),
 }
 
@@ -220,7 +219,7 @@ Distribution = Annotated[Keys, BeforeValidator(_parse_distribution), PlainSerial
 class Generator(Model):
     """A generator of values."""
 
-    # Its key in an engine plan.
+    # Its name, which is its key in an engine plan too.
     key: ClassVar[str]
     # The field that gets all arguments without a name, if there is one, and an example.
     rest: ClassVar[str] = ""
@@ -264,30 +263,11 @@ class Uniform(IntegerRange):
         return {"integer": {**integer, **({"other_than": self.other_than} if self.other_than else {})}}
 
 
-class Gaussian(IntegerRange):
-    """A bell-shaped distribution: the mean of several uniform numbers."""
-
-    iterations: int = Field(default=12, ge=1, le=1000)
-
-
-class Special(Gaussian):
-    """A range of frequent values in the middle, and a bell-shaped distribution for the rest."""
-
-    percent: int = Field(default=1, ge=0, le=100)
-    hot_percent: int = Field(default=75, ge=0, le=100)
-
-
-class Pareto(IntegerRange):
-    """Low values are the most frequent: a fraction h of the values gets a fraction 1 - h of the accesses."""
-
-    h: float = Field(default=0.2, gt=0, lt=1)
-
-
-class Zipfian(IntegerRange):
-    """Low values are the most frequent, by Zipf's law; with `scattered`, values all over the range."""
-
-    exponent: float = Field(default=0.8, ge=0, le=100)
-    scattered: bool = False
+def _integer_range(name: str) -> type[IntegerRange]:
+    """The integers of a distribution, whose parameters are those of `Keys`."""
+    keys = {parameter: Keys.model_fields[parameter] for parameter in _KEY_PARAMETERS[name]}
+    fields: Any = {parameter: (field.annotation, field) for parameter, field in keys.items()}
+    return create_model(name, __base__=IntegerRange, **fields)
 
 
 class Nurand(IntegerRange):
@@ -357,6 +337,7 @@ def _parse_range(value: Any) -> Any:
 class ParameterList(Generator):
     """A list of random integers, for `IN (:name)`; each of them is a parameter of the engine."""
 
+    key = "list"
     count: int = Field(ge=1, le=LIMITS["parameters"])
     values: Annotated[IntegerRange, BeforeValidator(_parse_range)]
     # `distinct`: one value from each of `count` equal parts of the range, so that all of them differ.
@@ -386,6 +367,7 @@ class Latest(Generator):
     from `high` down.
     """
 
+    key = "latest"
     # The parameter that numbers the inserted rows: a sequence without `last`.
     sequence: str = Field(min_length=1)
     low: Integer
@@ -395,7 +377,7 @@ class Latest(Generator):
     def plan(self) -> dict[str, Any]:
         """See `Generator`."""
         keys = Keys(distribution="zipfian", exponent=self.exponent)
-        return {"latest": {**self.model_dump(exclude={"exponent"}), "distribution": keys.plan()}}
+        return {self.key: {**self.model_dump(exclude={"exponent"}), "distribution": keys.plan()}}
 
 
 class Choice(Generator):
@@ -411,12 +393,13 @@ class Choice(Generator):
 class Words(Generator):
     """A text of words that the digits of a random number select."""
 
+    key = "words"
     words: Annotated[list[str], BeforeValidator(split_words)] = Field(min_length=2)
     numbers: Annotated[IntegerRange, BeforeValidator(_parse_range)]
 
     def plan(self) -> dict[str, Any]:
         """See `Generator`."""
-        return {"words": {"words": self.words, **self.numbers.plan()["integer"]}}
+        return {self.key: {"words": self.words, **self.numbers.plan()["integer"]}}
 
 
 def write_words(words: list[str], numbers: IntegerRange, number: int) -> str:
@@ -434,6 +417,7 @@ def write_words(words: list[str], numbers: IntegerRange, number: int) -> str:
 class Text(Generator):
     """Random letters and digits. With two lengths, the length is random between them."""
 
+    key = "text"
     length: int = Field(ge=0, le=LIMITS["text_length"])
     longest: int | None = Field(default=None, ge=0, le=LIMITS["text_length"])
     alphabet: str | None = Field(default=None, min_length=1)
@@ -442,12 +426,13 @@ class Text(Generator):
         """See `Generator`. With `longest`, the length is a range."""
         length = self.length if self.longest is None else {"low": self.length, "high": self.longest}
         alphabet = {} if self.alphabet is None else {"alphabet": self.alphabet}
-        return {"text": {"length": length, **alphabet}}
+        return {self.key: {"length": length, **alphabet}}
 
 
 class OneOf(Generator):
     """A value from a list."""
 
+    key = "one_of"
     rest = "values"
     usage = "one_of('a', 'b', weights=[9, 1])"
     values: list[Value] = Field(min_length=1)
@@ -465,19 +450,20 @@ class OneOf(Generator):
 
     def plan(self) -> dict[str, Any]:
         """See `Generator`. Without `weights` all values are equally likely."""
-        return {"one_of": self.model_dump(exclude_none=self.weights is None, include={"values", "weights"})}
+        return {self.key: self.model_dump(exclude_none=self.weights is None, include={"values", "weights"})}
 
 
 class Csv(Generator):
     """A column of a CSV file whose first line names the columns."""
 
+    key = "csv"
     file: str = Field(min_length=1)
     column: str = Field(min_length=1)
     order: Literal["random", "in-order"] = "random"
 
     def plan(self) -> dict[str, Any]:
         """See `Generator`. The engine itself reads the file."""
-        return {"csv": {"from": {"path": self.file}, "column": self.column, "order": self.order}}
+        return {self.key: {"from": {"path": self.file}, "column": self.column, "order": self.order}}
 
 
 class StatementResult(Generator):
@@ -495,23 +481,19 @@ class StatementResult(Generator):
 
 
 INTEGERS: Mapping[str, type[Generator]] = {
-    one.__name__.lower(): one for one in (Uniform, Zipfian, Pareto, Gaussian, Special, Nurand)
+    "uniform": Uniform,
+    **{name: _integer_range(name) for name in ("zipfian", "pareto", "gaussian", "special")},
+    "nurand": Nurand,
 }
 
-PARAMETERS: Mapping[str, type[Generator]] = {
-    **INTEGERS,
-    "sequence": Sequence,
-    "connection": Connection,
-    "repetition": Repetition,
-    "choice": Choice,
-    "words": Words,
-    "list": ParameterList,
-    "latest": Latest,
-    "text": Text,
-    "one_of": OneOf,
-    "csv": Csv,
-    "result": StatementResult,
-}
+
+def _with_integers(*kinds: type[Generator]) -> Mapping[str, type[Generator]]:
+    return {**INTEGERS, **{kind.key: kind for kind in kinds}}
+
+
+PARAMETERS = _with_integers(
+    Sequence, Connection, Repetition, Choice, Words, ParameterList, Latest, Text, OneOf, Csv, StatementResult
+)
 
 
 def parameter(text: str, rows: Mapping[str, int]) -> Generator:
@@ -690,7 +672,7 @@ class ColumnText(Text):
         """See `Generator`."""
         word = {} if self.word is None else {"word": {"text": self.word, "share": self.share}}
         suffix = {"suffix": self.suffix} if self.suffix else {}
-        return {"text": {**super().plan()["text"], **word, **suffix}}
+        return {self.key: {**super().plan()[self.key], **word, **suffix}}
 
 
 class ForeignKey(Generator):
@@ -709,23 +691,10 @@ class Constant(Generator):
     value: Value
 
 
-COLUMNS: Mapping[str, type[Generator]] = {
-    **INTEGERS,
-    "sequence": RowSequence,
-    "cycle": Cycle,
-    "shuffle": Shuffle,
-    "parent": Parent,
-    "child_number": ChildNumber,
-    "below": Below,
-    "words": ColumnWords,
-    "decimal": Decimal,
-    "timestamp": Timestamp,
-    "date": Date,
-    "text": ColumnText,
-    "foreign_key": ForeignKey,
-    "one_of": OneOf,
-    "constant": Constant,
-}
+COLUMNS = _with_integers(
+    RowSequence, Cycle, Shuffle, Parent, ChildNumber, Below, ColumnWords, Decimal, Timestamp, Date,
+    ColumnText, ForeignKey, OneOf, Constant,
+)  # fmt: skip
 
 
 def column(name: str, text: str, rows: Mapping[str, int]) -> dict[str, Any]:
