@@ -4,6 +4,7 @@ promise below which the capacity is judged, and what ends at once a load on a se
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
@@ -205,63 +206,42 @@ class Load(Shapes):
     _found: tuple[float, ...] = PrivateAttr(default=())
 
     @model_validator(mode="after")
-    def _one_cap(self) -> Load:
+    def _goes_together(self) -> Load:
+        if problem := next(self._problems(), None):
+            raise ValueError(problem)
+        return self
+
+    def _problems(self) -> Iterator[str]:
+        """What is wrong with the keys together."""
+        what, shapes = "rates" if self.rate else "a promise", self.chosen_shapes()
         if self.is_open and len(self.connections) != 1:
-            what = "rates" if self.rate else "a promise"
-            raise ValueError(
-                f"with {what}, connections is the maximum number of busy connections: write one number"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _promised(self) -> Load:
-        if self.promise is not None and self.chosen_shapes():
-            raise ValueError(f"a promise needs a constant load: leave out {', '.join(self.chosen_shapes())}")
+            yield f"with {what}, connections is the maximum number of busy connections: write one number"
+        if self.promise is not None and shapes:
+            yield f"a promise needs a constant load: leave out {', '.join(shapes)}"
         if self.promise is not None and len(self.rate) == 1:
-            raise ValueError(
-                "the capacity under a promise lies between rates: give several, or leave rate out"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _one_loop(self) -> Load:
+            yield "the capacity under a promise lies between rates: give several, or leave rate out"
         if self.is_open and self.think_time_s is not None:
-            what = "rates" if self.rate else "a promise"
-            raise ValueError(
-                f"think_time is for closed loops: with {what}, transactions start at scheduled times"
-            )
+            yield f"think_time is for closed loops: with {what}, transactions start at scheduled times"
         if not self.is_open and self.queue_limit is not None:
-            raise ValueError("queue_limit is for open loops: give a rate, or leave it out")
-        return self
-
-    @model_validator(mode="after")
-    def _limited(self) -> Load:
-        if self.max_rate is not None and self.is_open:
-            raise ValueError(
+            yield "queue_limit is for open loops: give a rate, or leave it out"
+        if self.is_open and self.max_rate is not None:
+            yield (
                 "max_rate is for closed loops: with rates or a promise, transactions that a stall of the "
                 "server has delayed begin at once; leave max_rate out, and limit connections"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _one_change(self) -> Load:
-        shapes = self.chosen_shapes()
         if len(shapes) > 1:
-            raise ValueError(f"{' and '.join(shapes)} exclude each other: keep one of them")
+            yield f"{' and '.join(shapes)} exclude each other: keep one of them"
         for shape in shapes.values():
             highest = max(shape.percents())
             if not self.rate and highest > 100:
-                raise ValueError("in a closed loop the maximum is 100 percent, all connections")
+                yield "in a closed loop the maximum is 100 percent, all connections"
             if self.rate and max(self.rate) * highest / 100 > LIMITS["rate_per_s"]:
-                raise ValueError(
-                    f"the load changes to more than {LIMITS['rate_per_s']} transactions per second"
-                )
+                yield f"the load changes to more than {LIMITS['rate_per_s']} transactions per second"
             if shape.length_s > self.duration_s:
-                raise ValueError(
+                yield (
                     f"the load changes for {shape.length_s:g} s and is measured for {self.duration_s:g} s: "
                     "give a longer duration"
                 )
-        return self
 
     @field_validator("connections", "rate")
     @classmethod

@@ -439,16 +439,17 @@ class Experiment(Model):
 
     def with_order_seed(self, order_seed: int | None) -> Experiment:
         """The experiment with this order seed, unless its file declares one."""
-        if self.design.order_seed is not None:
-            return self
-        return self.model_copy(update={"design": self.design.model_copy(update={"order_seed": order_seed})})
+        return self if self.design.order_seed is not None else self._with_design(order_seed=order_seed)
 
     def with_max_time_of(self, design: Design) -> Experiment:
         """The experiment with the `stop.max_time_s` of another design, if both have `stop`."""
         if self.design.stop is None or design.stop is None:
             return self
         stop = self.design.stop.model_copy(update={"max_time_s": design.stop.max_time_s})
-        return self.model_copy(update={"design": self.design.model_copy(update={"stop": stop})})
+        return self._with_design(stop=stop)
+
+    def _with_design(self, **changes: Any) -> Experiment:
+        return self.model_copy(update={"design": self.design.model_copy(update=changes)})
 
     def with_workers_of(self, client: Client) -> Experiment:
         """The experiment with one event loop, if an earlier run has one and no file declares another number:
@@ -460,10 +461,7 @@ class Experiment(Model):
 
     def with_pairing_of(self, design: Design) -> Experiment:
         """The experiment with the pairing of an earlier run, unless its file declares one."""
-        if self.design.pairing != "auto":
-            return self
-        update = {"pairing": design.pairing}
-        return self.model_copy(update={"design": self.design.model_copy(update=update)})
+        return self if self.design.pairing != "auto" else self._with_design(pairing=design.pairing)
 
     def secrets(self) -> frozenset[str]:
         """The environment variables that hold passwords of any variant."""

@@ -168,28 +168,14 @@ def may_be_one_database(one: Location, other: Location) -> bool:
 # Keys that are valid only for some kinds of server; all others are valid for every kind.
 _STARTED: tuple[Kind, ...] = ("local", "docker")
 _REACHED: tuple[Kind, ...] = ("remote", "command")
-ONLY_FOR: dict[str, tuple[Kind, ...]] = {
-    "url": _REACHED,
-    "password_env": _REACHED,
-    "password_file": _REACHED,
-    "set_global": _REACHED,
-    "image": ("docker",),
-    "memory": ("docker",),
-    "cpu_limit": ("docker",),
-    "network": ("docker",),
-    "basedir": ("local",),
-    "cpus": _STARTED,
-    "config": _STARTED,
-    "arguments": _STARTED,
-    "init_sql": _STARTED,
-    "start": ("command",),
-    "stop": ("command",),
-    "restore": ("command",),
-    "describe": ("command",),
-    "sample": ("command",),
-    "command_timeout_s": ("command",),
-    "start_timeout_s": ("command",),
+_KEYS_OF: dict[tuple[Kind, ...], str] = {
+    _REACHED: "url password_env password_file set_global",
+    ("docker",): "image memory cpu_limit network",
+    ("local",): "basedir",
+    _STARTED: "cpus config arguments init_sql",
+    ("command",): "start stop restore describe sample command_timeout_s start_timeout_s",
 }
+ONLY_FOR = {name: kinds for kinds, names in _KEYS_OF.items() for name in names.split()}
 NEEDED: dict[Kind, tuple[str, ...]] = {"docker": ("image",), "remote": ("url",), "command": ("url",)}
 
 
