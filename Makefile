@@ -121,7 +121,7 @@ docs: build ## generate the schemas and the tables of the documents from the cod
 	$(ENGINE) schema describe >schema/describe.schema.json
 	$(ENGINE) schema limits >lab/dbdyno/experiment/limits.json
 	$(BIN)/python -m dbdyno.generate schema docs/reading.md
-	$(BIN)/python -m dbdyno.experiment.file_reference docs/experiment.md docs/workloads.md
+	$(BIN)/python -m dbdyno.experiment.file_schema docs/experiment.md docs/workloads.md
 
 docs-site: .stamps/lab $(if $(wildcard $(ENGINE)),,build) ## build the documentation as a site in site/; a dead link is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build

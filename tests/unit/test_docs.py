@@ -10,8 +10,7 @@ import pytest
 from tests.schemas import require_valid
 
 from dbdyno.commands import COMMANDS
-from dbdyno.experiment.file_reference import with_tables
-from dbdyno.experiment.file_schema import file_schema
+from dbdyno.experiment.file_schema import file_schema, with_tables
 from dbdyno.experiment.model import TITLE_KEYS, Experiment
 from dbdyno.generate import DOCUMENTS
 from dbdyno.store.document import Document
