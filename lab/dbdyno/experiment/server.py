@@ -17,6 +17,7 @@ PRODUCTS: Mapping[str, str] = {
     "mariadb": "mysql",
     "mysql": "mysql",
     "postgresql": "postgresql",
+    "seekdb": "mysql",
 }
 if TYPE_CHECKING:
     Product = str
