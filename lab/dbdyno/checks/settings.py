@@ -24,7 +24,7 @@ from dbdyno.experiment.quantities import (
 from dbdyno.finding import Finding
 from dbdyno.servers.admin import answers
 from dbdyno.servers.load_connection import open_load_connection
-from dbdyno.servers.products.declaration import PRODUCTS, read_declaration
+from dbdyno.servers.products.declaration import read_declaration
 from dbdyno.servers.server import Description, ServerProblem
 from dbdyno.text import compose, compose_count, join, mark
 from dbdyno.variables.differences import Difference, Kind, differences
@@ -473,13 +473,10 @@ def durability_and_isolation(
     if context.baseline_description is not None:
         others = _durability_of(context.baseline_description, context.baseline)
     compared = _compared_settings(context, description, values, others)
-    defaults = PRODUCTS[description.product].defaults
     weaker = [
         f"{name} = {value}"
         for name, value in values.items()
-        if name not in compared
-        and value != defaults.get(name)
-        and is_weaker(name, values, description.product)
+        if name not in compared and is_weaker(name, values, description.product)
     ]
     if weaker:
         yield Finding(

@@ -17,7 +17,6 @@ PRODUCTS: Mapping[str, str] = {
     "mariadb": "mysql",
     "mysql": "mysql",
     "postgresql": "postgresql",
-    "seekdb": "mysql",
 }
 if TYPE_CHECKING:
     Product = str
