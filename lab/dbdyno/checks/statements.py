@@ -486,6 +486,8 @@ class _StatementRunner:
         }
         # Whether the server explains an execution as PostgreSQL does.
         self._can_analyze = True
+        # Whether the server counts the rows that it examines.
+        self._counts_rows = True
         # Each reading of the counters increases them by this number.
         self._overhead = -self._read_handler_count() + self._read_handler_count() if dialect is MYSQL else 0
 
@@ -522,7 +524,8 @@ class _StatementRunner:
         statement = executions.statement
         executions.seconds += time.monotonic() - began
         executions.rows.append(rows)
-        executions.examined.append(max(examined, 0))
+        if self._counts_rows:
+            executions.examined.append(max(examined, 0))
         expected = sample.get(statement.rows_parameter or "", statement.rows)
         if isinstance(expected, int) and rows != expected:
             used = {key: value for key, value in sample.items() if f":{key}" in statement.sql}
@@ -551,8 +554,9 @@ class _StatementRunner:
         count them.
         """
         with suppress(StatementRefused, answers.UnexpectedAnswer, ValueError):
-            counts = self._admin.pairs("SHOW SESSION STATUS LIKE 'Handler_read%'").values()
-            return sum(int(count) for count in counts)
+            if counts := self._admin.pairs("SHOW SESSION STATUS LIKE 'Handler_read%'").values():
+                return sum(int(count) for count in counts)
+        self._counts_rows = False
         return 0
 
     def _analyze(self, sql: str) -> tuple[int, int]:
@@ -564,7 +568,7 @@ class _StatementRunner:
             with suppress(StatementRefused, answers.UnexpectedAnswer, ValueError, TypeError, LookupError):
                 return self._explain_execution(sql)
         rows = len(self._admin.query(sql))
-        self._can_analyze = False
+        self._can_analyze = self._counts_rows = False
         return rows, 0
 
     def _explain_execution(self, sql: str) -> tuple[int, int]:
