@@ -5,7 +5,6 @@ its figures next to those of a run, or of another document.
 from __future__ import annotations
 
 import json
-import statistics
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -206,11 +205,11 @@ def _title(one: Measured) -> str:
 
 
 def _values(values: Sequence[float]) -> str:
+    from statistics import median
+
     if len(values) == 1:
         return f"{values[0]:.5g}"
-    return (
-        f"{statistics.median(values):.5g} ({min(values):.5g} to {max(values):.5g} in {len(values)} results)"
-    )
+    return f"{median(values):.5g} ({min(values):.5g} to {max(values):.5g} in {len(values)} results)"
 
 
 def _as_dict(one: Measured, other: Measured, listed: Sequence[Row]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from getpass import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -129,6 +128,8 @@ def open_target(where: Target, password_file: Path | None) -> RemoteServer:
     """The server of --target, with the password of the file, of the environment, or a typed one. Raises
     Problem.
     """
+    from getpass import getpass
+
     from dbdyno.servers.kinds.remote import RemoteServer, read_password
 
     prompt = f"Password of {where.user} on {where.host}: "
