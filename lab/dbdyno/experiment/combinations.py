@@ -81,9 +81,8 @@ def find_override_errors(override: Mapping[str, Any]) -> Iterator[InputError]:
     """Errors in the codes and the reasons of [override]."""
     for code, reason in override.items():
         if code not in codes():
-            yield InputError(
-                f"override.{code}", reason, "no check has this code", did_you_mean(code, codes())
-            )
+            fix = did_you_mean(code, codes())
+            yield InputError(f"override.{code}", reason, "no check has this code", fix)
         elif isinstance(reason, str) and not reason.strip():
             fix = f'Write {code} = "the reason why the run may continue"'
             yield InputError(f"override.{code}", reason, "an override needs a reason", fix)
@@ -96,11 +95,15 @@ def _duration_errors(load: Load) -> Iterator[InputError]:
 
 
 @rule
-def _comparison_errors(experiment: Experiment) -> Iterator[InputError]:
-    """Errors of rules that need variants that differ."""
-    if experiment.design.stop is not None and len(experiment.variants) < 2:
+def _stop_errors(design: Design, variants: Sequence[Variant]) -> Iterator[InputError]:
+    if design.stop is not None and len(variants) < 2:
         fix = "Add a [[variant]], or write blocks"
         yield InputError("design.stop", None, "one variant has no comparison that could end the run", fix)
+
+
+@rule
+def _max_loss_errors(experiment: Experiment) -> Iterator[InputError]:
+    """Errors of a limit without a variant whose loss it could limit."""
     if experiment.design.max_loss_percent is not None:
         if is_factorial(experiment):
             problem = "it limits the loss of a variant, but the experiment compares factors"
@@ -115,21 +118,18 @@ def _error_rate_errors(design: Design, load: Load, factors: Sequence[Factor]) ->
     """What a false discovery rate cannot be combined with: it is known only when all p-values are."""
     if design.error_rate != "false-discovery":
         return
-    conflicts = {
-        "factors have a family-wise error rate": len(factors) > 1,
-        "with design.stop a verdict may come after any block": design.stop is not None,
-        "the gate of max_loss has a family-wise error rate": design.max_loss_percent is not None,
-        "single loads have a family-wise error rate": len(load.points()) > 1 and load.promise is None,
-    }
-    fixes = (
-        "Leave it out",
-        "Write blocks = 20",
-        "Leave it out",
-        "Write one number of connections or one rate",
-    )
-    for (problem, is_conflict), fix in zip(conflicts.items(), fixes, strict=True):
-        if is_conflict:
-            yield InputError("design.error_rate", design.error_rate, problem, fix)
+    problems: dict[str, str] = {}
+    if len(factors) > 1:
+        problems["factors have a family-wise error rate"] = "Leave it out"
+    if design.stop is not None:
+        problems["with design.stop a verdict may come after any block"] = "Write blocks = 20"
+    if design.max_loss_percent is not None:
+        problems["the gate of max_loss has a family-wise error rate"] = "Leave it out"
+    if len(load.points()) > 1 and load.promise is None:
+        fix = "Write one number of connections or one rate"
+        problems["single loads have a family-wise error rate"] = fix
+    for problem, fix in problems.items():
+        yield InputError("design.error_rate", design.error_rate, problem, fix)
 
 
 # A function of another module, which decides by it too.
@@ -229,6 +229,10 @@ def _variant_errors(experiment: Experiment, variant: Variant) -> Iterator[InputE
     """Errors of the load and the workloads of one variant."""
     place = f"variant[{variant.name}]"
     load, changes = experiment.load_for(variant), variant.load.changes()
+
+    def key_of(name: str) -> str:
+        return f"{place}.load.{name}" if name in changes else f"load.{name}"
+
     yield from _ineffective_keys(variant, load, place)
     yield from _proxy_errors(place, variant, load.transport)
     if variant.data.after and _has_several_data(experiment, variant):
@@ -245,8 +249,7 @@ def _variant_errors(experiment: Experiment, variant: Variant) -> Iterator[InputE
         if load.prewarm == "scan" and is_unreadable:
             problem = f"{title} has no generated tables, so dbdyno does not know what to read"
             fix = f"Give workload[{title}].prewarm, a list of statements that read its data"
-            key = f"{place}.load.prewarm" if "prewarm" in changes else "load.prewarm"
-            yield InputError(key, "scan", problem, fix)
+            yield InputError(key_of("prewarm"), "scan", problem, fix)
         if isinstance(workload, SqlWorkload) and workload.has_pauses and (load.is_open or load.think_time_s):
             problem = "its transactions have keying or think times, which replace think_time in a closed loop"
             fix = "Write pauses = false, or remove think_time and the rate from [load]"
@@ -254,12 +257,7 @@ def _variant_errors(experiment: Experiment, variant: Variant) -> Iterator[InputE
         if isinstance(workload, ScriptWorkload):
             if load.reconnect_every:
                 problem = f"{title} is a script, which opens its connections itself"
-                key = (
-                    f"{place}.load.reconnect_every"
-                    if "reconnect_every" in changes
-                    else "load.reconnect_every"
-                )
-                yield InputError(key, load.reconnect_every, problem, "Leave it out")
+                yield InputError(key_of("reconnect_every"), load.reconnect_every, problem, "Leave it out")
             if not workload.prepare and experiment.design.state == "reset":
                 problem = f"{title} has prepare = false, so dbdyno cannot load its data again"
                 yield InputError("design.state", "reset", problem, "Remove prepare = false")
@@ -299,12 +297,8 @@ def _proxy_errors(place: str, variant: Variant, transport: str) -> Iterator[Inpu
         yield InputError(f"{key}.program", proxy.program, problem, fix)
         return
     if transport == "unix":
-        yield InputError(
-            f"{key}.program",
-            proxy.program,
-            'the load reaches a proxy over TCP, and the transport is "unix"',
-            'Write transport = "tcp"',
-        )
+        problem = 'the load reaches a proxy over TCP, and the transport is "unix"'
+        yield InputError(f"{key}.program", proxy.program, problem, 'Write transport = "tcp"')
     if proxy.program == _FORWARDS_ALL:
         return
     if sql_reading.dialect_of(variant.server) is not POSTGRESQL:
@@ -326,30 +320,22 @@ def _fleet_errors(
     loops = fleet.engines * (1 if client.workers == "auto" else client.workers)
     for connections in load.connections:
         if connections < loops:
-            problem = (
-                f"{connections} connections are too few for {loops} event loops ({fleet.engines} engines)"
-            )
-            yield InputError(
-                "load.connections", connections, problem, f"Use at least {loops}, or fewer engines"
-            )
+            what = f"{loops} event loops ({fleet.engines} engines)"
+            problem, fix = f"{connections} connections are too few for {what}", f"Use at least {loops}"
+            yield InputError("load.connections", connections, problem, f"{fix}, or fewer engines")
     if fleet.address == FLEET_LOCAL:
         return
     for variant in variants:
         key = f"variant[{variant.name}].server"
         if variant.server.is_private:
-            yield InputError(
-                key,
-                variant.server.kind,
-                "servers that dbdyno starts listen on this machine only, and the fleet's hosts are others",
-                f'Give the url of a server that they reach, or write address = "{FLEET_LOCAL}" in [fleet]',
+            problem = (
+                "servers that dbdyno starts listen on this machine only, and the fleet's hosts are others"
             )
+            fix = f'Give the url of a server that they reach, or write address = "{FLEET_LOCAL}" in [fleet]'
+            yield InputError(key, variant.server.kind, problem, fix)
         elif (variant.load.transport or load.transport) == "unix":
-            yield InputError(
-                "load.transport",
-                "unix",
-                "other hosts have no unix socket of the server",
-                'Write transport = "tcp"',
-            )
+            problem = "other hosts have no unix socket of the server"
+            yield InputError("load.transport", "unix", problem, 'Write transport = "tcp"')
 
 
 @rule
@@ -374,12 +360,9 @@ def _state_errors(experiment: Experiment) -> Iterator[InputError]:
             fix = "Write " + " or ".join(f'state = "{one}"' for one in possible)
             yield InputError("design.state", state, problem, fix)
         if kind == "command" and state == "restore" and variant.data.after:
-            yield InputError(
-                f"variant[{variant.name}].data.after",
-                None,
-                'with state = "restore" dbdyno loads no data on a server of kind command',
-                "Run the statements on the data that your `restore` command restores",
-            )
+            problem = 'with state = "restore" dbdyno loads no data on a server of kind command'
+            fix = "Run the statements on the data that your `restore` command restores"
+            yield InputError(f"variant[{variant.name}].data.after", None, problem, fix)
     if not experiment.design.renews_data:
         yield from _shared_database_errors(experiment)
 

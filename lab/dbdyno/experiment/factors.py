@@ -61,10 +61,8 @@ def expand(document: dict[str, Any]) -> list[InputError]:
 def _stray_levels(variants: Any) -> Iterator[InputError]:
     for entry in variants if isinstance(variants, list) else ():
         if isinstance(entry, dict) and "levels" in entry:
-            full_key = f"variant[{entry.get('name', '?')}].levels"
-            yield InputError(
-                full_key, entry["levels"], "there is no such key", "Levels belong under [factor.NAME]"
-            )
+            key, fix = f"variant[{entry.get('name', '?')}].levels", "Levels belong under [factor.NAME]"
+            yield InputError(key, entry["levels"], "there is no such key", fix)
 
 
 def _shape_errors(factors: Any) -> Iterator[InputError]:
@@ -78,14 +76,12 @@ def _shape_errors(factors: Any) -> Iterator[InputError]:
             yield InputError(full_key, levels, "this must be a table of levels", example)
             continue
         if len(levels) < 2:
-            yield InputError(
-                full_key, None, f"it has {len(levels)} level; a factor needs at least two", "Add a level"
-            )
+            problem = f"it has {len(levels)} level; a factor needs at least two"
+            yield InputError(full_key, None, problem, "Add a level")
         for level, settings in levels.items():
             if not isinstance(settings, dict):
-                yield InputError(
-                    f"{full_key}.{level}", settings, "this must be a table like a [[variant]]", example
-                )
+                problem = "this must be a table like a [[variant]]"
+                yield InputError(f"{full_key}.{level}", settings, problem, example)
                 continue
             for key in sorted(settings.keys() & {"name", "levels"}):
                 fix = "Leave it out: the variants are named by their levels"
@@ -119,12 +115,8 @@ def _count_errors(factors: Mapping[str, Mapping[str, Any]]) -> Iterator[InputErr
     count = math.prod(map(len, factors.values()))
     if count > VARIANTS_MAX:
         product = " x ".join(str(len(levels)) for levels in factors.values())
-        yield InputError(
-            "factor",
-            None,
-            f"{product} levels make {count} variants, and an experiment has at most {VARIANTS_MAX}",
-            "Remove levels, or split the experiment",
-        )
+        problem = f"{product} levels make {count} variants, and an experiment has at most {VARIANTS_MAX}"
+        yield InputError("factor", None, problem, "Remove levels, or split the experiment")
 
 
 def _combined(

@@ -16,7 +16,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from pydantic import BaseModel
 
@@ -217,21 +217,14 @@ class _Changes:
         for section in SECTIONS:
             place = f"#/properties/{section}" + ("/items" if section in LISTED else "")
             element = section + (r"(\[[^\]]*\])?" if section in LISTED else "")
-            self._add(patterns, element, list(self._alternatives(place, self._at(place))))
+            self._add(patterns, element, list(self._alternatives(place, _at(place, self._document))))
         self.tables["Profile"] = self._table(patterns)
         return _ref("Profile")
-
-    def _at(self, place: str) -> Schema:
-        node: Any = self._document
-        for part in place.split("/")[1:]:
-            node = node[int(part) if isinstance(node, list) else part]
-        schema: Schema = node
-        return schema
 
     def _alternatives(self, place: str, schema: Schema) -> Iterator[_Place]:
         """What a value may be, without references."""
         if "$ref" in schema:
-            yield from self._alternatives(schema["$ref"], self._at(schema["$ref"]))
+            yield from self._alternatives(schema["$ref"], _at(schema["$ref"], self._document))
         elif choice := next((key for key in _CHOICES if key in schema), None):
             for index, one in enumerate(schema[choice]):
                 yield from self._alternatives(f"{place}/{choice}/{index}", one)
@@ -424,10 +417,10 @@ def _number(value: float) -> str:
 
 
 def _at(reference: str, schema: Schema) -> Schema:
-    node = schema
+    node: Any = schema
     for part in reference.split("/")[1:]:
-        node = node[part]
-    return node
+        node = node[int(part) if isinstance(node, list) else part]
+    return cast(Schema, node)
 
 
 if __name__ == "__main__":

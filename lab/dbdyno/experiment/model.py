@@ -115,18 +115,10 @@ MAX_TIME_S = 1_800.0
 BLOCKS_LIMIT = 1_000
 
 
-# `when` in the file: an object with one key.
-_HalfWidth = Annotated[
-    dict[str, str],
-    WithJsonSchema(
-        {
-            "type": "object",
-            "properties": {"half_width": {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*%\s*$"}},
-            "additionalProperties": False,
-            "required": ["half_width"],
-        }
-    ),
-]
+_WIDTH = {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*%\s*$"}
+_TABLE = {"type": "object", "additionalProperties": False, "required": ["half_width"]}
+# `when` in the file: a table with one key.
+_HalfWidth = Annotated[dict[str, str], WithJsonSchema(_TABLE | {"properties": {"half_width": _WIDTH}})]
 Percent = Annotated[float, Field(gt=0, lt=100, allow_inf_nan=False)]
 
 
@@ -477,10 +469,7 @@ class Experiment(Model):
         workloads: dict[str, Workload] = {
             workload.title: workload for workload in (*self.workloads, *variant.workloads)
         }
-        if variant.session.prepared is None:
-            return workloads[title]
-        mode = "prepared" if variant.session.prepared else "text"
-        return workloads[title].model_copy(update={"statements": mode})
+        return workloads[title].model_copy(update=variant.session.statement_mode)
 
     def workloads_of(self, variant: Variant) -> tuple[Workload, ...]:
         """Every workload as the variant runs it, in the order of the file."""
@@ -490,10 +479,7 @@ class Experiment(Model):
         """The background loads of the workload with that title as the variant runs them."""
         workload = self.workload_for(variant, title)
         loads = () if isinstance(workload, ScriptWorkload) else workload.background
-        if variant.session.prepared is None:
-            return loads
-        mode = "prepared" if variant.session.prepared else "text"
-        return tuple(one.model_copy(update={"statements": mode}) for one in loads)
+        return tuple(one.model_copy(update=variant.session.statement_mode) for one in loads)
 
     @property
     def has_background(self) -> bool:

@@ -170,9 +170,8 @@ def _shape_errors(document: dict[str, Any]) -> Iterator[InputError]:
     for section in overrides.LISTED:
         entries = document.get(section)
         if not entries:
-            yield InputError(
-                section, entries, "an experiment needs at least one of them", f"Add a [[{section}]] table"
-            )
+            problem = "an experiment needs at least one of them"
+            yield InputError(section, entries, problem, f"Add a [[{section}]] table")
         elif not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             yield InputError(section, None, "this is one table and must be a list", f"Write [[{section}]]")
     for section in ("experiment", "load"):
@@ -270,15 +269,13 @@ def _with_twin(experiment: Experiment, errors: list[InputError]) -> Experiment:
         errors.append(InputError("design.twin", True, f"the experiment has {what}", fix))
         return experiment
     twin = baseline.model_copy(update={"name": f"{baseline.name} again"})
+    limit = NAME_LENGTH_MAX - len(twin.name) + len(baseline.name)
     if twin.name in {variant.name for variant in others}:
         what = f"a variant has the name of the twin, {twin.name!r}"
         errors.append(InputError("design.twin", True, what, "Drop twin, or rename the variant"))
-        return experiment
-    limit = NAME_LENGTH_MAX - len(twin.name) + len(baseline.name)
-    if len(baseline.name) > limit:
+    elif len(baseline.name) > limit:
         what = f"the name of the baseline has more than {limit} characters, too many for that of its twin"
         errors.append(InputError("design.twin", True, what, "Drop twin, or shorten the name"))
-        return experiment
     return experiment.model_copy(update={"variants": (baseline, twin, *others)})
 
 

@@ -282,10 +282,11 @@ class _Statements:
                 problem = f"a value of the list {name} has this name"
                 yield InputError(f"{self._key}.parameters.{member}", None, problem, "Rename the parameter")
             if not (name.isidentifier() and name.isascii()):
-                fix = "Use letters, digits and _, and no digit first"
-                yield InputError(
-                    f"{self._key}.parameters.{name}", None, "no statement can use this name", fix
+                problem, fix = (
+                    "no statement can use this name",
+                    "Use letters, digits and _, and no digit first",
                 )
+                yield InputError(f"{self._key}.parameters.{name}", None, problem, fix)
 
     def _text_errors(self, place: str, sql: str) -> Iterator[InputError]:
         try:
@@ -316,18 +317,12 @@ class _Statements:
         generator = self._generators.get(name_used)
         if name_used not in self._generators:
             known = ", ".join(self._generators) or "none"
-            yield InputError(
-                place,
-                None,
-                f"it uses :{name_used}, but there is no such parameter; there are: {known}",
-                f'Write {name_used} = "uniform(1, 1000)" under its parameters, or quote the colon',
-            )
+            problem = f"it uses :{name_used}, but there is no such parameter; there are: {known}"
+            fix = f'Write {name_used} = "uniform(1, 1000)" under its parameters, or quote the colon'
+            yield InputError(place, None, problem, fix)
         elif isinstance(generator, StatementResult) and before.count(generator.statement) != 1:
-            count = before.count(generator.statement)
-            problem = "two earlier statements have" if count else "no earlier statement has"
-            yield InputError(
-                place,
-                None,
-                f"it uses a result of {generator.statement}, but {problem} this name",
-                "Rename one" if count else 'Give that statement a name: { sql = "…", name = "…" }',
-            )
+            what, fix = "no earlier statement has", 'Give that statement a name: { sql = "…", name = "…" }'
+            if generator.statement in before:
+                what, fix = "two earlier statements have", "Rename one"
+            problem = f"it uses a result of {generator.statement}, but {what} this name"
+            yield InputError(place, None, problem, fix)

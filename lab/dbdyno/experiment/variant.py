@@ -39,6 +39,11 @@ class SessionSettings(ConnectionSettings):
     sql: tuple[Sql, ...] = ()
     """Further statements that every new connection sends, after those of the workload; not counted."""
 
+    @property
+    def statement_mode(self) -> dict[str, str]:
+        """The key `statements` of the workloads, if the session decides it."""
+        return {} if self.prepared is None else {"statements": "prepared" if self.prepared else "text"}
+
     def connection_settings(self) -> ConnectionSettings:
         """How the connections are made."""
         return ConnectionSettings(**{name: getattr(self, name) for name in ConnectionSettings.model_fields})
