@@ -50,6 +50,9 @@ class SessionSettings(ConnectionSettings):
 
     def settings(self, protocol: str) -> list[str]:
         """The statements that set the isolation level and the variables."""
+        # The engine's target without a server has no dialect, and such variants set nothing.
+        if self.isolation is None and not self.variables:
+            return []
         dialect = DIALECTS[protocol]
         isolation = [dialect.set_isolation(self.isolation)] if self.isolation else []
         variables = (dialect.set_variable(variable_name(name), one) for name, one in self.variables.items())
