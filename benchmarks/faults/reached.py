@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import psutil
 from tests.end_to_end.own_server import Own
 
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.experiment.server import Product
 from dbdyno.run.loading import list_tables
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import ServerProblem
@@ -93,7 +91,7 @@ class ServerPool:
         self._started += 1
         name = f"existing-{product}-{self._started}"
         spec = ServerSpec(
-            product=cast("Product", product),
+            product=product,
             basedir=MYSQL if product == "mysql" else None,
             variables=dict(SMALL[product]),
         )

@@ -20,14 +20,13 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import psutil
 
 from dbdyno.binary import ENGINE
 from dbdyno.checks.limits import USABLE
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.experiment.server import Product
 from dbdyno.run.engine import find_engine
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
@@ -104,7 +103,7 @@ def _server(product: str, connections: int, workspace: Workspace) -> LocalServer
         memory: "256MB" if product == "postgresql" else "256M",
         "max_connections": _connections_of_server(connections),
     }
-    spec = ServerSpec(product=cast("Product", product), variables=dict(variables))
+    spec = ServerSpec(product=product, variables=dict(variables))
     return LocalServer(Variant(name="soak", server=spec), workspace, None)
 
 
