@@ -251,7 +251,7 @@ class PostgreSQL(Product):
         return {
             place.option_file: options.text(self._placement(place), quote_string),
             _hba(place): "".join(f"{line}\n" for line in lines),
-            _ident(place): f"dbdyno {_quote_identifier(_system_account())} {ADMIN_USER}\n",
+            _ident(place): f"dbdyno {POSTGRESQL.quote(_system_account())} {ADMIN_USER}\n",
         }
 
     @staticmethod
@@ -469,10 +469,6 @@ def _versions(root: Path) -> list[str]:
 def quote_string(value: str) -> str:
     """A value in a configuration file."""
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
-def _quote_identifier(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"'
 
 
 def _system_account() -> str:
