@@ -20,7 +20,7 @@ The first two limit the loss: throughput is the CPU time that is left, divided b
 vary less than the throughput, which also has the noise of everything else that runs.
 
 The exit code is 0 if a loss of more than 2 % is excluded by the throughput or by that limit, 1 if the loss is
-surely larger, 5 if neither.
+significantly larger, 5 if neither.
 """
 
 from __future__ import annotations

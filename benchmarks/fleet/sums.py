@@ -73,7 +73,7 @@ def _compare_with_server(trial: StoredTrial, phases: Mapping[str, Any]) -> Itera
     last = phases["measure"]
     most = done + last["accounting"]["unfinished"]
     # A statement whose connection was lost may have been executed, or not.
-    unsure = sum(phase["reconnects"] + phase["accounting"]["failed"] for phase in phases.values())
+    uncertain = sum(phase["reconnects"] + phase["accounting"]["failed"] for phase in phases.values())
     least = most if trial.plan["load"]["shape"] == "closed" else done
-    if not least - unsure <= executed <= most + unsure:
+    if not least - uncertain <= executed <= most + uncertain:
         yield f"the server executed {executed} statements, the engines {done} and {most - done} at the end"

@@ -36,7 +36,7 @@ keys = { distribution = "zipfian", exponent = 1.1 }
 connections = [8]
 rate = [100, 200.5]
 duration = "2s"
-promise = { p99 = "20ms" }
+latency_objective = { p99 = "20ms" }
 [design]
 state = "reset"
 stop = { max_blocks = 20, max_time = "1h", when = { half_width = "2%" } }

@@ -1,10 +1,10 @@
-"""Runs the judge on simulated experiments, and prints for every promise its limit and the measured share.
+"""Runs the judge on simulated experiments, and prints for every guarantee its limit and the measured share.
 
 `python -m benchmarks.truth` takes some 25 minutes on two CPUs, with `--experiments 300` a tenth of that. The
-experiments of a promise are divided into parts, which all processes share. A rate of 5 % has experiments
-until its standard error is at most 0.4 points; other promises have a third of the most. With `--output`
+experiments of a guarantee are divided into parts, which all processes share. A rate of 5 % has experiments
+until its standard error is at most 0.4 points; other guarantees have a third of the most. With `--output`
 the tables replace the part of that Markdown file between two markers, and a chart is written to images/ next
-to the file. The exit code is 1 if a promise is not kept.
+to the file. The exit code is 1 if a guarantee is not kept.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from .guarantees import common_practice, limits, measure, promises
+from .guarantees import common_practice, guarantees, limits, measure
 from .row import Row, Sample, merge
 
-# The most experiments of a promise. A true rate of 5 % needs 2,970.
+# The most experiments of a guarantee. A true rate of 5 % needs 2,970.
 EXPERIMENTS = 3_600
-# Experiments of a part, for the smallest experiments, and the least of any promise.
+# Experiments of a part, for the smallest experiments, and the least of any guarantee.
 PART, LEAST = 240, 600
 BEGIN, END = "<!-- table of make bench-truth -->", "<!-- end of the table -->"
 CHART = "images/truth.svg"
@@ -39,44 +39,44 @@ def percent(share: float) -> str:
 
 
 def line(row: Row) -> str:
-    """A promise as a line of the table."""
+    """A guarantee as a line of the table."""
     limit = f"{'at most' if row.at_most else 'at least'} {percent(row.limit)}"
     return (
-        f"| {row.promise} | {row.experiments} | {percent(row.measured)} | ±{percent(row.error)} | "
+        f"| {row.guarantee} | {row.experiments} | {percent(row.measured)} | ±{percent(row.error)} | "
         f"{limit} | {'yes' if row.holds else '**no**'} |"
     )
 
 
 def table(rows: Sequence[Row], customary: Sequence[Row], beyond: Sequence[Row]) -> Iterator[str]:
     """The tables in Markdown."""
-    yield "| promise | experiments | measured | Monte-Carlo error | limit | kept |"
+    yield "| guarantee | experiments | measured | Monte-Carlo error | limit | kept |"
     yield "|---|---:|---:|---:|---:|---|"
     yield from map(line, rows)
     yield ""
-    yield "| beyond the promise | experiments | measured | Monte-Carlo error |"
+    yield "| beyond the guarantees | experiments | measured | Monte-Carlo error |"
     yield "|---|---:|---:|---:|"
     for row in beyond:
-        yield f"| {row.promise} | {row.experiments} | {percent(row.measured)} | ±{percent(row.error)} |"
+        yield f"| {row.guarantee} | {row.experiments} | {percent(row.measured)} | ±{percent(row.error)} |"
     yield ""
     yield "| common practice, on two equal servers | experiments | wrong verdicts |"
     yield "|---|---:|---:|"
     for row in customary:
-        yield f"| {row.promise} | {row.experiments} | {percent(row.measured)} |"
+        yield f"| {row.guarantee} | {row.experiments} | {percent(row.measured)} |"
 
 
 def render_chart(rows: Sequence[Row], customary: Sequence[Row]) -> str:
     """Wrong verdicts of dbdyno and of common practice, as a chart in SVG."""
     values: list[dict[str, Any]] = [
         {
-            "what": row.promise.removesuffix(": any wrong verdict"),
+            "what": row.guarantee.removesuffix(": any wrong verdict"),
             "share": row.measured * 100,
             "who": "dbdyno",
             "order": index,
         }
-        for index, row in enumerate(row for row in rows if row.promise.endswith(": any wrong verdict"))
+        for index, row in enumerate(row for row in rows if row.guarantee.endswith(": any wrong verdict"))
     ]
     values += [
-        {"what": row.promise, "share": row.measured * 100, "who": "customary", "order": 100 + index}
+        {"what": row.guarantee, "share": row.measured * 100, "who": "customary", "order": 100 + index}
         for index, row in enumerate(customary)
     ]
     base = alt.Chart({"values": values})
@@ -113,7 +113,7 @@ def write(path: Path, rows: Sequence[Row], customary: Sequence[Row], beyond: Seq
 
 @dataclass
 class Measurement:
-    """A promise while it is measured in parts.
+    """A guarantee while it is measured in parts.
 
     Which parts count does not depend on the order in which they end, so equal calls have equal results.
     """
@@ -153,10 +153,10 @@ class Measurement:
 
 
 def measure_all(experiments: int) -> Iterator[list[Row]]:
-    """The rows of every promise, in the order of the table."""
+    """The rows of every guarantee, in the order of the table."""
     pending = [
-        Measurement(index, min(experiments, max(20, PART // promise.cost)), experiments)
-        for index, promise in enumerate(promises())
+        Measurement(index, min(experiments, max(20, PART // guarantee.cost)), experiments)
+        for index, guarantee in enumerate(guarantees())
     ]
     workers = os.cpu_count() or 1
     with ProcessPoolExecutor(workers) as pool:
@@ -174,23 +174,23 @@ def measure_all(experiments: int) -> Iterator[list[Row]]:
 
 
 def main() -> int:
-    """Measure every promise and print it as soon as it is known."""
+    """Measure every guarantee and print it as soon as it is known."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.truth", description=__doc__)
-    parser.add_argument("--experiments", type=int, default=EXPERIMENTS, help="the most per promise")
+    parser.add_argument("--experiments", type=int, default=EXPERIMENTS, help="the most per guarantee")
     parser.add_argument("--output", type=Path, help="a Markdown file with the markers of the table")
     options = parser.parse_args()
     rows: list[Row] = []
     for found in measure_all(options.experiments):
         for row in found:
             kept = "kept  " if row.holds else "BROKEN"
-            print(f"{kept} {percent(row.measured):>7} ±{percent(row.error)}  {row.promise}", flush=True)
+            print(f"{kept} {percent(row.measured):>7} ±{percent(row.error)}  {row.guarantee}", flush=True)
         rows += found
     customary = common_practice(options.experiments // 2)
     for row in customary:
-        print(f"       {percent(row.measured):>7} ±{percent(row.error)}  today: {row.promise}")
+        print(f"       {percent(row.measured):>7} ±{percent(row.error)}  today: {row.guarantee}")
     beyond = limits(options.experiments)
     for row in beyond:
-        print(f"       {percent(row.measured):>7} ±{percent(row.error)}  not promised: {row.promise}")
+        print(f"       {percent(row.measured):>7} ±{percent(row.error)}  not guaranteed: {row.guarantee}")
     if options.output:
         write(options.output, rows, customary, beyond)
     return 0 if all(row.holds for row in rows) else 1

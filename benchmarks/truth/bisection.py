@@ -26,7 +26,7 @@ from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredTrial, ScheduleEntry
 
 from . import archive
-from .row import Promise, Row, Sample
+from .row import Guarantee, Row, Sample
 from .simulation import Random, World, experiment, figures_of, simulate
 
 VERSIONS = tuple(f"v{number}" for number in range(1, 11))
@@ -155,23 +155,23 @@ BETWEEN = 0.01
 NOISE = "heavy+drifting+stalls+bimodal+growing"
 
 
-def promises() -> list[Promise]:
-    """The promises about bisections of ten versions."""
+def guarantees() -> list[Guarantee]:
+    """The guarantees about bisections of ten versions."""
     normal, every = partial(synthetic, World(sd=0.03)), partial(synthetic, World(noise=NOISE, sd=0.02))
     two = [0.0, 0.0, *[2.0 * SLOWER] * 5, *[3.0 * SLOWER] * 3]
     return [
-        _promise("10 equal versions, 3 % normal noise", [0.0] * 10, normal),
-        _promise("10 equal versions, recorded noise", [0.0] * 10, resampled),
-        _promise(
+        _guarantee("10 equal versions, 3 % normal noise", [0.0] * 10, normal),
+        _guarantee("10 equal versions, recorded noise", [0.0] * 10, resampled),
+        _guarantee(
             "10 versions, the sixth 20 % slower, 2 % noise of every kind", step_at(6, math.log(0.8)), every
         ),
-        _promise("10 versions, the sixth 5 % slower, recorded noise", SIXTH, resampled, is_found=True),
-        _promise("10 versions, the third 10 % and the eighth 5 % slower, 3 % normal noise", two, normal),
+        _guarantee("10 versions, the sixth 5 % slower, recorded noise", SIXTH, resampled, is_found=True),
+        _guarantee("10 versions, the third 10 % and the eighth 5 % slower, 3 % normal noise", two, normal),
     ]
 
 
 def limits(count: int) -> list[Row]:
-    """What is not promised: a step is one run, so that what is fixed for a run counts as a difference."""
+    """What is not guaranteed: a step is one run, so that what is fixed for a run counts as a difference."""
     fixed = partial(synthetic, World(sd=0.03, place_sd=BETWEEN / math.sqrt(2.0)))
     text = f"runs that differ by {100 * BETWEEN:g} %, bisection of 10"
     worlds = [
@@ -179,15 +179,17 @@ def limits(count: int) -> list[Row]:
         (f"{text} versions, the sixth 5 % slower, 3 % normal noise", SIXTH),
     ]
     rows = []
-    for promise, effects in worlds:
+    for guarantee, effects in worlds:
         right = VERSIONS[5] if any(effects) else None
         named = [one.first_bad for one in repeat(effects, fixed, count, seed=36)]
         wrong = sum(name not in (None, right) for name in named) / count
-        rows.append(Row(f"{promise}: another version is named", count, wrong, 0.05))
+        rows.append(Row(f"{guarantee}: another version is named", count, wrong, 0.05))
     return rows
 
 
-def _promise(text: str, effects: Sequence[float], simulated: Simulate, *, is_found: bool = False) -> Promise:
+def _guarantee(
+    text: str, effects: Sequence[float], simulated: Simulate, *, is_found: bool = False
+) -> Guarantee:
     """The share of bisections that name a version that is not slower than the one before; with `is_found`
     also that of those that name one that is.
     """
@@ -202,7 +204,7 @@ def _promise(text: str, effects: Sequence[float], simulated: Simulate, *, is_fou
             rows.append(Row(f"bisection of {text}: it is named", len(named), share, 0.90, at_most=False))
         return rows
 
-    return Promise(measure, cost=8)
+    return Guarantee(measure, cost=8)
 
 
 def main() -> None:

@@ -1,4 +1,6 @@
-"""Simulates percentiles over rates, and counts what the real judge says of the capacity under a promise."""
+"""Simulates percentiles over rates, and counts what the real judge says of the capacity under a latency
+objective.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import numpy as np
 
 from dbdyno.decide.decision import compare_all
 from dbdyno.experiment.load import found_rates
-from dbdyno.experiment.model import Experiment, Load, Promise
+from dbdyno.experiment.model import Experiment, LatencyObjective, Load
 from dbdyno.experiment.schedule import schedule
 from dbdyno.stats.paired import Effect
 from dbdyno.store.measured import MeasuredTrial, ScheduleEntry
@@ -17,8 +19,8 @@ from dbdyno.store.measured import MeasuredTrial, ScheduleEntry
 from . import neighbour, row
 from .simulation import Random, experiment, figures_of
 
-# The latency of an idle server, the promise, and the noise of a trial's percentile in log units.
-IDLE_US, PROMISE, SD = 5_000.0, Promise(p99_s=0.026), 0.15
+# The latency of an idle server, the latency objective, and the noise of a trial's percentile in log units.
+IDLE_US, OBJECTIVE, SD = 5_000.0, LatencyObjective(p99_s=0.026), 0.15
 # Transactions/s that the baseline sustains.
 PEAK = 1_000.0
 PLANTED = math.log(0.95)
@@ -27,7 +29,7 @@ PLANTED = math.log(0.95)
 def of_blocks(blocks: int, effect: float) -> Experiment:
     """A comparison of a and b, whose rates a probe has found; b sustains exp(effect) times as much."""
     of = experiment(blocks=blocks)
-    load = Load(connections=(64,), duration_s=10.0, promise=PROMISE)
+    load = Load(connections=(64,), duration_s=10.0, latency_objective=OBJECTIVE)
     load.set_found_rates(tuple(found_rates(PEAK * math.exp(min(effect, 0.0)))))
     return of.model_copy(update={"load": load})
 
@@ -59,9 +61,9 @@ def overall(of: Experiment, effect: float, random: Random, near: str = "") -> tu
     return comparison.judged.verdict.value, comparison.judged.assessment.overall
 
 
-def promises() -> list[row.Promise]:
-    """What the verdicts about capacity promise."""
-    return [row.Promise(_false, cost=2), row.Promise(_found, cost=2)]
+def guarantees() -> list[row.Guarantee]:
+    """What the verdicts about capacity guarantee."""
+    return [row.Guarantee(_false, cost=2), row.Guarantee(_found, cost=2)]
 
 
 def _results(effect: float, count: int, seed: int, near: str = "") -> list[tuple[str, Effect | None]]:
@@ -79,7 +81,10 @@ def false_words(near: str, sample: row.Sample, seed: int) -> row.Row:
     wrong = sum(word in ("faster", "slower") for word in words) / len(words)
     where = f", with {near}" if near else ""
     return row.Row(
-        f"2 equal variants, capacity under a promise{where}: any wrong verdict", len(words), wrong, 0.05
+        f"2 equal variants, capacity under a latency objective{where}: any wrong verdict",
+        len(words),
+        wrong,
+        0.05,
     )
 
 
@@ -89,7 +94,9 @@ def _found(sample: row.Sample) -> list[row.Row]:
     ends = [one.interval_percent for _, one in results if one]
     covered = sum(one is not None and one[0] <= truth <= one[1] for one in ends) / len(results)
     found = sum(word == "slower" for word, _ in results) / len(results)
-    text = f"capacity under a promise changed by {truth:.0f} %, 15 % noise of the percentile, 8 blocks"
+    text = (
+        f"capacity under a latency objective changed by {truth:.0f} %, 15 % noise of the percentile, 8 blocks"
+    )
     return [
         row.Row(f"{text}: the interval contains it", len(results), covered, 0.93, at_most=False),
         row.Row(f"{text}: found", len(results), found, 0.70, at_most=False),

@@ -1,13 +1,13 @@
 """Simulates runs with all that dbdyno offers switched on, and counts those that tell anything false.
 
 The other simulations measure one guarantee each. Here every word of a run counts: verdicts over all loads and
-at each load, gates, and second lines, as the real judge gives them when the real stopping rule ends the run.
-Verdicts on further metrics have an error rate of their own, and are counted in the same runs.
+at each load, gates, and secondary metrics, as the real judge gives them when the real stopping rule ends the
+run. Verdicts on further metrics have an error rate of their own, and are counted in the same runs.
 
 A variant that differs by exactly what is declared as equivalent, or loses exactly what is allowed, makes more
-words false than any other: its difference is surely real, so that all tests pass their budgets on, and yet
-*equivalent* and both results of a gate are false. Its latencies and errors are those of the baseline, so that
-every second line is false too.
+words false than any other: its difference is real beyond doubt, so that all tests pass their budgets on, and
+yet *equivalent* and both results of a gate are false. Its latencies and errors are those of the baseline, so
+that every secondary metric is false too.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ import numpy as np
 from dbdyno.decide import gate
 from dbdyno.decide.comparison import Comparison, comparison_entry
 from dbdyno.decide.decision import compare_all, compare_further
-from dbdyno.decide.second_lines import second_lines
+from dbdyno.decide.secondary_metrics import secondary_metrics
 from dbdyno.decide.stopping import progress
 from dbdyno.experiment.model import Experiment
 from dbdyno.store.measured import MeasuredTrial
 
 from .metrics import with_figures, with_metrics
-from .row import Promise, Row, Sample
-from .second_lines import with_second_lines
+from .row import Guarantee, Row, Sample
+from .secondary_metrics import with_secondary_metrics
 from .simulation import Claim, Random, World, experiment, simulate
 from .stopping import stopping
 
@@ -46,28 +46,28 @@ QUIET_WORLDS = tuple(World(noise=noise, sd=sd) for noise in ("normal", "heavy") 
 class Case:
     """A kind of run whose words are counted, in several worlds in turn."""
 
-    promise: str
+    guarantee: str
     of: Experiment
     worlds: Sequence[World]
     # Variant -> its loss in log units, at every load; the others are equal to the baseline.
     losses: Mapping[str, float] = field(default_factory=dict)
-    # Whether latencies and errors do not follow the throughput, so that every second line is false.
+    # Whether latencies and errors do not follow the throughput, so that every secondary metric is false.
     is_untied: bool = False
     cost: int = 1
 
 
-def promises() -> list[Promise]:
-    """The promises about any false word."""
-    return [Promise(_Measure(case), case.cost) for case in (*_everything(), *_at_the_edge())]
+def guarantees() -> list[Guarantee]:
+    """The guarantees about any false word."""
+    return [Guarantee(_Measure(case), case.cost) for case in (*_everything(), *_at_the_edge())]
 
 
 def _everything() -> list[Case]:
     """Variant b is equal to a; c loses what is allowed."""
     losses = {"c": -math.log1p(-LOSS_PERCENT / 100.0)}
-    switched_on = "gate, repeats, second lines, design.stop"
+    switched_on = "gate, repeats, secondary metrics, design.stop"
     size = "3 variants, 2 workloads, 2 loads"
     large = experiment(variants=3, loads=2, workloads=2, delta_percent=LOSS_PERCENT)
-    twin = experiment(variants=4, loads=2, delta_percent=LOSS_PERCENT, twin=True)
+    twin = experiment(variants=4, loads=2, delta_percent=LOSS_PERCENT, identical_copy=True)
     small = with_gate(experiment(), LOSS_PERCENT)
     return [
         Case(
@@ -78,13 +78,15 @@ def _everything() -> list[Case]:
             cost=30,
         ),
         Case(
-            f"everything at once (3 variants and a twin, 2 loads, further metrics, {switched_on})",
+            f"everything at once (3 variants and an identical copy, 2 loads, further metrics, {switched_on})",
             with_metrics(_stopped(twin, LOSS_PERCENT)),
             WORLDS,
             losses,
             cost=30,
         ),
-        Case("the smallest run (2 variants, 1 load, 8 blocks, gate, second lines)", small, WORLDS, cost=2),
+        Case(
+            "the smallest run (2 variants, 1 load, 8 blocks, gate, secondary metrics)", small, WORLDS, cost=2
+        ),
     ]
 
 
@@ -98,9 +100,9 @@ def _at_the_edge() -> list[Case]:
     four = experiment(variants=4, loads=3, blocks=10, delta_percent=EDGE_PERCENT)
     b, c, cd = (dict.fromkeys(names, loss) for names in ("b", "c", "cd"))
     return [
-        Case(f"{edge} (2 variants, second lines)", two, QUIET_WORLDS, b, is_untied=True, cost=2),
+        Case(f"{edge} (2 variants, secondary metrics)", two, QUIET_WORLDS, b, is_untied=True, cost=2),
         Case(
-            f"{edge} (2 variants, gate, second lines)",
+            f"{edge} (2 variants, gate, secondary metrics)",
             with_gate(two, EDGE_PERCENT),
             QUIET_WORLDS,
             b,
@@ -108,7 +110,7 @@ def _at_the_edge() -> list[Case]:
             cost=2,
         ),
         Case(
-            f"{edges} (4 variants, 3 loads, second lines, further metrics)",
+            f"{edges} (4 variants, 3 loads, secondary metrics, further metrics)",
             with_metrics(four),
             QUIET_WORLDS,
             cd,
@@ -116,7 +118,7 @@ def _at_the_edge() -> list[Case]:
             cost=10,
         ),
         Case(
-            f"{edges} (3 variants, 2 loads, gate, second lines, further metrics, design.stop)",
+            f"{edges} (3 variants, 2 loads, gate, secondary metrics, further metrics, design.stop)",
             with_metrics(_stopped(three, EDGE_PERCENT)),
             QUIET_WORLDS,
             c,
@@ -146,10 +148,10 @@ class _Measure:
         case, random = self.case, np.random.default_rng(sample.seed(22))
         runs = [false_words(case, world, random) for world, _ in zip(cycle(case.worlds), range(sample.count))]
         first, further = (sum(map(any, words)) / sample.count for words in zip(*runs, strict=True))
-        what = "any false word in verdicts, gates and second lines"
-        rows = [Row(f"{case.promise}: {what}", sample.count, first, 0.05)]
+        what = "any false word in verdicts, gates and secondary metrics"
+        rows = [Row(f"{case.guarantee}: {what}", sample.count, first, 0.05)]
         if case.of.metrics[1:]:
-            text = f"{case.promise}: any wrong verdict on 3 further metrics"
+            text = f"{case.guarantee}: any wrong verdict on 3 further metrics"
             rows.append(Row(text, sample.count, further, 0.05))
         return rows
 
@@ -168,13 +170,13 @@ def false_words(case: Case, world: World, random: Random) -> tuple[list[bool], l
 
 
 def _trials(case: Case, world: World, random: Random) -> list[MeasuredTrial]:
-    """The trials of a run, up to the block after which it is sure."""
+    """The trials of a run, up to the block after which it is decided."""
     of, untied = case.of, case.losses if case.is_untied else {}
     plain = simulate(of, world, random)
-    trials = (with_figures if of.metrics[1:] else with_second_lines)(plain, random, untied=untied)
+    trials = (with_figures if of.metrics[1:] else with_secondary_metrics)(plain, random, untied=untied)
     for blocks in LOOKS if of.design.stop else ():
         present = [trial for trial in trials if trial.block < blocks]
-        if progress(present, of).is_sure:
+        if progress(present, of).is_decided:
             return present
     return trials
 
@@ -182,7 +184,7 @@ def _trials(case: Case, world: World, random: Random) -> list[MeasuredTrial]:
 def _first_words(case: Case, comparisons: Sequence[Comparison]) -> Iterator[bool]:
     """Whether each word of the first family is false."""
     delta, allowed = case.of.design.delta_percent, case.of.design.max_loss_percent
-    for one, lines in zip(comparisons, second_lines(comparisons, case.of), strict=True):
+    for one, lines in zip(comparisons, secondary_metrics(comparisons, case.of), strict=True):
         truth = -case.losses.get(one.variant, 0.0)
         yield from _verdicts_are_false(one, truth, delta)
         if allowed is not None and not one.is_identical:
@@ -215,6 +217,6 @@ def _gate_is_false(
     one: Comparison, comparisons: Sequence[Comparison], max_loss_percent: float, truth: float
 ) -> bool:
     identical = gate.find_identical(one.workload, [comparison_entry(each, "") for each in comparisons])
-    is_sure = one.judged.is_gate_sure
-    found = gate.result(comparison_entry(one, ""), max_loss_percent, identical, is_sure=is_sure)
+    is_decided = one.judged.is_gate_decided
+    found = gate.result(comparison_entry(one, ""), max_loss_percent, identical, is_decided=is_decided)
     return found == "worse" or (found == "not-inferior" and truth != 0.0)

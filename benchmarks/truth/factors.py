@@ -13,7 +13,7 @@ from dbdyno.decide.factorial import judge_contrasts, verdicts
 from dbdyno.experiment.model import Experiment, Factor
 from dbdyno.store.measured import MeasuredTrial
 
-from .row import Promise, Row, Sample
+from .row import Guarantee, Row, Sample
 from .simulation import Claim, World, experiment, simulate
 from .stopping import stopping
 
@@ -30,7 +30,7 @@ REAL = math.log(1.2)
 class Case:
     """A factorial design, and what counts as wrong."""
 
-    promise: str
+    guarantee: str
     of: Experiment
     world: World
     # Effect of the first factor, in log units.
@@ -40,7 +40,7 @@ class Case:
     cost: int = 4
 
 
-def promises() -> list[Promise]:
+def guarantees() -> list[Guarantee]:
     """Any wrong word about a main effect or an interaction."""
     three = "2 x 2 x 2, one factor changes throughput by 20 %"
     looks = (8, 12, 16)
@@ -64,7 +64,7 @@ def promises() -> list[Promise]:
             cost=12,
         ),
     )
-    return [Promise(_Measure(case), case.cost) for case in cases]
+    return [Guarantee(_Measure(case), case.cost) for case in cases]
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class _Measure:
             wrong += any(
                 _is_false(case, [one for one in trials if one.block < blocks]) for blocks in case.looks
             )
-        text = f"{case.promise}: any wrong verdict"
+        text = f"{case.guarantee}: any wrong verdict"
         return [Row(text, sample.count, wrong / sample.count, 0.05)]
 
 

@@ -1,4 +1,4 @@
-"""Promises about the load of other processes, which every verdict takes into account."""
+"""Guarantees about the load of other processes, which every verdict takes into account."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from functools import partial
 from dbdyno.experiment.model import Experiment
 
 from . import capacity, factors, neighbour, slices, stopping
-from .row import Promise, Row, Sample
+from .row import Guarantee, Row, Sample
 from .simulation import Result, World, experiment, repeat
 
 BURSTS, EVEN = "bursts in 15 % of the trials", "25 % of the CPUs all the time"
 ONE_SIDED = "bursts that slow only b down"
 
 
-def promises() -> list[Promise]:
-    """Every promise, in the order of the table."""
+def guarantees() -> list[Guarantee]:
+    """Every guarantee, in the order of the table."""
     thirty = World(neighbour=BURSTS, effects={"b": [math.log(1.3)]})
     return [
         *(
@@ -31,9 +31,9 @@ def promises() -> list[Promise]:
         _false_words(
             "b fails in 2 of 8 blocks", experiment(loads=3), World(neighbour=BURSTS, failures={"b": 2}), 32
         ),
-        Promise(_stopped, cost=4),
-        Promise(_of_capacity, cost=2),
-        Promise(_in_slices, cost=2),
+        Guarantee(_stopped, cost=4),
+        Guarantee(_of_capacity, cost=2),
+        Guarantee(_in_slices, cost=2),
         _at_least(
             f"twelve times as fast with {EVEN}: verdict faster",
             World(neighbour=EVEN, effects={"b": [math.log(12.0)]}),
@@ -59,11 +59,11 @@ def promises() -> list[Promise]:
     ]
 
 
-def _false_words(text: str, of: Experiment, world: World, seed: int) -> Promise:
+def _false_words(text: str, of: Experiment, world: World, seed: int) -> Guarantee:
     """The share of experiments with any wrong verdict."""
     loads = len(of.load.points())
     where = f"{text}, {loads} load{'s' if loads > 1 else ''}, with {world.neighbour}"
-    return Promise(partial(_measure_false_words, where, of, world, seed))
+    return Guarantee(partial(_measure_false_words, where, of, world, seed))
 
 
 def _measure_false_words(where: str, of: Experiment, world: World, seed: int, sample: Sample) -> list[Row]:
@@ -91,12 +91,12 @@ def _in_slices(sample: Sample) -> list[Row]:
 
 def _at_least(
     text: str, world: World, holds: Callable[[Result], bool], limit: float, loads: int = 1
-) -> Promise:
+) -> Guarantee:
     def measure(sample: Sample) -> list[Row]:
         results = repeat(experiment(loads=loads), world, sample.count, sample.seed(34))
         return [Row(text, sample.count, _share(results, holds), limit, at_most=False)]
 
-    return Promise(measure)
+    return Guarantee(measure)
 
 
 def _share(results: Sequence[Result], holds: Callable[[Result], bool]) -> float:

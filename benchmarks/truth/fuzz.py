@@ -181,7 +181,7 @@ def _words(verdict: Mapping[str, Any]) -> Iterator[str]:
                 words = {point["verdict"] for point in one["points"]}
                 if not {"faster", "slower"} <= words:
                     yield f"mixed, but the loads are {sorted(map(str, words))}"
-        for line in comparison.get("second_lines", ()):
+        for line in comparison.get("secondary_metrics", ()):
             if line["direction"] is not None:
                 yield from _direction(line, is_above=line["direction"] == "worse")
     for factor in verdict.get("factors", ()):

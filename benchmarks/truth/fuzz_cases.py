@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dbdyno.experiment.load import Promise
+from dbdyno.experiment.load import LatencyObjective
 from dbdyno.experiment.model import Design, Experiment, Factor, Load, OltpWorkload, ServerSpec, Stop, Variant
 from dbdyno.experiment.repeats import repeat_blocks
 from dbdyno.experiment.schedule import Trial, schedule
@@ -179,7 +179,9 @@ def _load(random: Random) -> Load:
     kind = random.random()
     rates = tuple(500.0 * 1.3**step for step in range(int(random.integers(2, 7))))
     if kind < 0.12:
-        return Load(connections=(64,), duration_s=10.0, rate=rates, promise=Promise(p99_s=0.03))
+        return Load(
+            connections=(64,), duration_s=10.0, rate=rates, latency_objective=LatencyObjective(p99_s=0.03)
+        )
     if kind < 0.3:
         return Load(connections=(64,), duration_s=10.0, rate=rates[: int(_one(random, 1, 2, 3))])
     loads = int(_one(random, 1, 1, 1, 2, 3, 5))

@@ -25,13 +25,13 @@ from . import (
     order,
     replication,
     reports,
-    second_lines,
+    secondary_metrics,
     slices,
     stopping,
     suites,
     warmup,
 )
-from .row import Promise, Row, Sample
+from .row import Guarantee, Row, Sample
 from .simulation import Result, World, experiment, repeat, simulate
 from .warmup import AUTO_3, AUTO_5, AUTO_30, DECLARED_3, DECLARED_5
 
@@ -42,25 +42,28 @@ ALL = "heavy+drifting+stalls+bimodal+growing"
 GATE_RESULTS = ("not-inferior", "worse")
 
 
-def promises() -> list[Promise]:
-    """Every simulated promise, in the order of the table."""
+def guarantees() -> list[Guarantee]:
+    """Every simulated guarantee, in the order of the table."""
     return [
         *(_equal_variants(2, noise) for noise in (*NOISES, ALL)),
         *(_equal_variants(4, noise) for noise in (*NOISES, ALL)),
         _false_words("4 equal variants, 10 loads", World(), loads=10, variants=4, cost=8),
         _false_words("2 equal variants, 2 workloads, 3 loads", World(), workloads=2, cost=2),
-        _false_words("a, a-again (identical) and b, all equal, 3 loads", World(), variants=3, twin=True),
         _false_words(
-            "a, its twin and b, all equal, on places that differ by 1 % (standard deviation), 2 % noise",
+            "a, a-again (identical) and b, all equal, 3 loads", World(), variants=3, identical_copy=True
+        ),
+        _false_words(
+            "a, its identical copy and b, all equal, on places that differ by 1 % (standard deviation), "
+            "2 % noise",
             World(sd=0.02, place_sd=0.01),
             loads=1,
             variants=3,
-            twin=True,
+            identical_copy=True,
         ),
-        *factors.promises(),
+        *factors.guarantees(),
         _false_words("2 equal variants, position effect of 5 %", World(position=math.log(1.05))),
         *map(_periodic, order.WORST),
-        Promise(_crossover),
+        Guarantee(_crossover),
         _false_words(
             "2 equal variants, slots that differ by 2 % (standard deviation)", World(sd=0.02, slot_sd=0.02)
         ),
@@ -68,48 +71,48 @@ def promises() -> list[Promise]:
             "2 equal variants, other processes disturb 15 % of the blocks, which are repeated",
             World(disturbed=0.15),
         ),
-        *foreign_load.promises(),
-        *(Promise(one) for one in (_failing, _crossing, _crossing_found, _edge)),
-        Promise(partial(_levels_cover, 3)),
-        Promise(partial(_levels_cover, 10), cost=3),
-        *(Promise(partial(_covers, noise)) for noise in ("normal", "heavy", ALL)),
-        Promise(_crowded_words, cost=4),
-        Promise(_power),
-        *(Promise(partial(_warm, plan)) for plan in (AUTO_3, replace(AUTO_5, variants=4), DECLARED_5)),
+        *foreign_load.guarantees(),
+        *(Guarantee(one) for one in (_failing, _crossing, _crossing_found, _edge)),
+        Guarantee(partial(_levels_cover, 3)),
+        Guarantee(partial(_levels_cover, 10), cost=3),
+        *(Guarantee(partial(_covers, noise)) for noise in ("normal", "heavy", ALL)),
+        Guarantee(_crowded_words, cost=4),
+        Guarantee(_power),
+        *(Guarantee(partial(_warm, plan)) for plan in (AUTO_3, replace(AUTO_5, variants=4), DECLARED_5)),
         # From a time constant with a bias of 2 % to as long as what is recorded.
-        *(Promise(partial(_cold, AUTO_3, tau_s)) for tau_s in (2.5, 8.0)),
-        *(Promise(partial(_cold, DECLARED_3, tau_s)) for tau_s in (0.8, 4.0)),
-        *(Promise(partial(_cold, AUTO_30, tau_s), cost=4) for tau_s in (17.0, 60.0)),
+        *(Guarantee(partial(_cold, AUTO_3, tau_s)) for tau_s in (2.5, 8.0)),
+        *(Guarantee(partial(_cold, DECLARED_3, tau_s)) for tau_s in (0.8, 4.0)),
+        *(Guarantee(partial(_cold, AUTO_30, tau_s), cost=4) for tau_s in (17.0, 60.0)),
         *_stopped(),
-        Promise(_gate),
+        Guarantee(_gate),
         _gate_at_any_look("2 variants", (8, 11, 14, 17, 20), variants=2, cost=4),
         _gate_at_any_look("4 variants, 3 loads", (10, 14), variants=4, loads=3, cost=10),
-        *_second_lines(),
-        *metrics.promises(World(noise=ALL)),
-        *everything.promises(),
-        *(Promise(partial(_in_slices, effect), cost=2) for effect in (0.0, math.log(0.9))),
-        *capacity.promises(),
-        *highest.promises(),
-        *suites.promises(),
-        *reports.promises(),
-        *replication.promises(),
-        *bisection.promises(),
-        *history.promises(),
+        *_secondary_metrics(),
+        *metrics.guarantees(World(noise=ALL)),
+        *everything.guarantees(),
+        *(Guarantee(partial(_in_slices, effect), cost=2) for effect in (0.0, math.log(0.9))),
+        *capacity.guarantees(),
+        *highest.guarantees(),
+        *suites.guarantees(),
+        *reports.guarantees(),
+        *replication.guarantees(),
+        *bisection.guarantees(),
+        *history.guarantees(),
     ]
 
 
 def _in_slices(effect: float, sample: Sample) -> list[Row]:
     """Both limits at once: a wrong verdict on equal variants, an interval on different ones."""
     results = slices.repeat(experiment(), effect, sample.count, seed=sample.seed(18))
-    promise = "in slices, with drift, heavy tails and stalls"
+    guarantee = "in slices, with drift, heavy tails and stalls"
     if effect == 0.0:
-        return _share(f"2 equal variants {promise}: any wrong verdict", results, Result.is_false, 0.05)
-    promise = f"10 % slower {promise}: the interval contains the true value"
-    return _share(promise, results, lambda result: result.covers, 0.95, at_most=False)
+        return _share(f"2 equal variants {guarantee}: any wrong verdict", results, Result.is_false, 0.05)
+    guarantee = f"10 % slower {guarantee}: the interval contains the true value"
+    return _share(guarantee, results, lambda result: result.covers, 0.95, at_most=False)
 
 
-def _stopped() -> list[Promise]:
-    """The promises about runs that may stop after any block."""
+def _stopped() -> list[Guarantee]:
+    """The guarantees about runs that may stop after any block."""
     # A verdict includes all looks before it, so that a few of the looks find what all would.
     every, some = range(8, 25), (8, 12, 16, 20, 24)
     return [
@@ -126,7 +129,7 @@ def _stopped() -> list[Promise]:
             loads=3,
             cost=20,
         ),
-        *(Promise(partial(_mix, top_up=top_up)) for top_up in (True, False)),
+        *(Guarantee(partial(_mix, top_up=top_up)) for top_up in (True, False)),
     ]
 
 
@@ -148,24 +151,25 @@ def _gate(sample: Sample) -> list[Row]:
 
 
 def _gate_at_any_look(
-    promise: str, looks: Sequence[int], *, variants: int, loads: int = 1, cost: int
-) -> Promise:
+    guarantee: str, looks: Sequence[int], *, variants: int, loads: int = 1, cost: int
+) -> Guarantee:
     of, world = _gate_at_the_edge(variants=variants, loads=loads)
     of = stopping.stopping(of, max_blocks=looks[-1])
 
     def measure(sample: Sample) -> list[Row]:
         shares = stopping.gated(of, world, sample.count, looks, seed=sample.seed(17))
         text = (
-            f"{promise}, true losses at the edge of --max-loss 3%, judged up to {looks[-1]} blocks whatever "
+            f"{guarantee}, true losses at the edge of --max-loss 3%, judged up to {looks[-1]} blocks "
+            "whatever "
             "ends the run: any gate passes or fails"
         )
         return [Row(text, sample.count, sum(shares), 0.05)]
 
-    return Promise(measure, cost)
+    return Guarantee(measure, cost)
 
 
-def _second_lines() -> list[Promise]:
-    """The promises about latency, errors and stability as second lines."""
+def _secondary_metrics() -> list[Guarantee]:
+    """The guarantees about latency, errors and stability as secondary metrics."""
     one, three = experiment(), experiment(loads=3)
     four = experiment(variants=4, loads=3)
     stopped = stopping.stopping(experiment(), max_blocks=14)
@@ -181,22 +185,24 @@ def _second_lines() -> list[Promise]:
             (8, 11, 14),
             cost=8,
         ),
-        *(Promise(partial(_line_found, loads), cost=2) for loads in (1, 3)),
+        *(Guarantee(partial(_line_found, loads), cost=2) for loads in (1, 3)),
     ]
 
 
 def _false_lines(
-    promise: str, of: Experiment, world: World, looks: Sequence[int], *, cost: int = 1
-) -> Promise:
+    guarantee: str, of: Experiment, world: World, looks: Sequence[int], *, cost: int = 1
+) -> Guarantee:
     def measure(sample: Sample) -> list[Row]:
-        wrong = second_lines.false_share(of, world, sample.count, looks, seed=sample.seed(16))
-        return [Row(f"{promise}: any wrong second line", sample.count, wrong, 0.05)]
+        wrong = secondary_metrics.false_share(of, world, sample.count, looks, seed=sample.seed(16))
+        return [Row(f"{guarantee}: any wrong secondary metric", sample.count, wrong, 0.05)]
 
-    return Promise(measure, cost)
+    return Guarantee(measure, cost)
 
 
 def _line_found(loads: int, sample: Sample) -> list[Row]:
-    found = second_lines.found_share(experiment(loads=loads), World(), sample.count, seed=sample.seed(17))
+    found = secondary_metrics.found_share(
+        experiment(loads=loads), World(), sample.count, seed=sample.seed(17)
+    )
     text = (
         f"equal throughput but twice the p99 latency, {loads} load{'s' if loads > 1 else ''}, 5 % noise of "
         "throughput, 15 % of p99: named in the sentence"
@@ -205,31 +211,31 @@ def _line_found(loads: int, sample: Sample) -> list[Row]:
 
 
 def limits(count: int) -> list[Row]:
-    """Error rates beyond the promise."""
-    promise = "2 equal variants, 3 loads, every trial correlated 0.7 with the one before"
+    """Error rates beyond the guarantee."""
+    guarantee = "2 equal variants, 3 loads, every trial correlated 0.7 with the one before"
     return [
-        *_false_words(promise, World(noise="persistent")).measure(Sample(count)),
+        *_false_words(guarantee, World(noise="persistent")).measure(Sample(count)),
         *replication.limits(count // 4),
         *bisection.limits(count // 20),
     ]
 
 
 def measure(index: int, sample: Sample) -> list[Row]:
-    """Measure one promise, given by its index, because processes cannot exchange functions."""
-    return promises()[index].measure(sample)
+    """Measure one guarantee, given by its index, because processes cannot exchange functions."""
+    return guarantees()[index].measure(sample)
 
 
 def _noise_text(noise: str) -> str:
     return {ALL: "noise of every kind", "stalls": "noise with stalls"}.get(noise, f"{noise} noise")
 
 
-def _equal_variants(variants: int, noise: str) -> Promise:
-    promise = f"{variants} equal variants, 3 loads, {_noise_text(noise)}"
-    return _false_words(promise, World(noise=noise), variants=variants, cost=variants // 2)
+def _equal_variants(variants: int, noise: str) -> Guarantee:
+    guarantee = f"{variants} equal variants, 3 loads, {_noise_text(noise)}"
+    return _false_words(guarantee, World(noise=noise), variants=variants, cost=variants // 2)
 
 
 def _share(
-    promise: str,
+    guarantee: str,
     results: Sequence[Result],
     holds: Callable[[Result], bool],
     limit: float,
@@ -237,31 +243,33 @@ def _share(
     at_most: bool = True,
 ) -> list[Row]:
     """One row: the share of the results for which `holds` is true."""
-    return [Row(promise, len(results), sum(map(holds, results)) / len(results), limit, at_most=at_most)]
+    return [Row(guarantee, len(results), sum(map(holds, results)) / len(results), limit, at_most=at_most)]
 
 
 def _false_words(
-    promise: str,
+    guarantee: str,
     world: World,
     *,
     loads: int = 3,
     variants: int = 2,
     workloads: int = 1,
-    twin: bool = False,
+    identical_copy: bool = False,
     blocks: int = 8,
     cost: int = 1,
-) -> Promise:
+) -> Guarantee:
     """The share of experiments with any wrong verdict."""
-    of = experiment(variants=variants, loads=loads, workloads=workloads, blocks=blocks, twin=twin)
+    of = experiment(
+        variants=variants, loads=loads, workloads=workloads, blocks=blocks, identical_copy=identical_copy
+    )
 
     def measure(sample: Sample) -> list[Row]:
         results = repeat(of, world, sample.count, sample.seed(1))
-        return _share(f"{promise}: any wrong verdict", results, Result.is_false, 0.05)
+        return _share(f"{guarantee}: any wrong verdict", results, Result.is_false, 0.05)
 
-    return Promise(measure, cost)
+    return Guarantee(measure, cost)
 
 
-def _periodic(cell: order.Cell) -> Promise:
+def _periodic(cell: order.Cell) -> Guarantee:
     """A disturbance that repeats, as cron jobs and checkpoints do."""
     world = World(sd=order.NOISE, period=(cell.period, cell.depth), jitter=cell.jitter)
     return _false_words(
@@ -389,23 +397,23 @@ def _crowded_words(sample: Sample) -> list[Row]:
 
 
 def _wrong_at_any_look(
-    promise: str, world: World, looks: Sequence[int], *, variants: int = 2, loads: int = 1, cost: int
-) -> Promise:
+    guarantee: str, world: World, looks: Sequence[int], *, variants: int = 2, loads: int = 1, cost: int
+) -> Guarantee:
     of = stopping.stopping(experiment(variants=variants, loads=loads), max_blocks=looks[-1])
 
     def measure(sample: Sample) -> list[Row]:
         wrong = stopping.wrong_at_any_look(of, world, sample.count, looks, seed=sample.seed(14))
-        text = f"{promise}, judged up to {looks[-1]} blocks whatever ends the run: any wrong verdict"
+        text = f"{guarantee}, judged up to {looks[-1]} blocks whatever ends the run: any wrong verdict"
         return [Row(text, sample.count, wrong, 0.05)]
 
-    return Promise(measure, cost)
+    return Guarantee(measure, cost)
 
 
 def _mix(sample: Sample, *, top_up: bool) -> list[Row]:
-    """Stop when sure, against 20 blocks. Only whole rounds of the questions are asked."""
+    """Stop when decided, against 20 blocks. Only whole rounds of the questions are asked."""
     cycles = max(2, sample.count // stopping.CYCLE)
     found = stopping.mix(cycles, top_up=top_up, seed=sample.seed(21))
-    plan = f"stop when sure, at most 20 blocks{'' if top_up else ', top_up = false'}"
+    plan = f"stop when decided, at most 20 blocks{'' if top_up else ', top_up = false'}"
     text, count = f"{plan}, against 20 blocks", cycles * stopping.CYCLE
     saved, lost = (stopping.mean_and_deviation(values) for values in (found.saved, found.lost))
     covers = math.fsum(found.covers) / cycles

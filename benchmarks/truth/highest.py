@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 
 from dbdyno.decide.decision import compare_all
-from dbdyno.decide.second_lines import highest_throughput
+from dbdyno.decide.secondary_metrics import highest_throughput
 from dbdyno.experiment.model import Experiment
 from dbdyno.store.measured import MeasuredTrial
 
-from .row import Promise, Row, Sample
+from .row import Guarantee, Row, Sample
 from .simulation import World, experiment, simulate
 from .stopping import stopping
 
@@ -26,8 +26,8 @@ NEAR_TIES = (-0.5, -0.02, 0.0, -0.02, -0.5)
 NOISE = "heavy+drifting+stalls+bimodal+growing"
 
 
-def promises() -> list[Promise]:
-    """The promises about the highest throughput; the first curve is that of the baseline."""
+def guarantees() -> list[Guarantee]:
+    """The guarantees about the highest throughput; the first curve is that of the baseline."""
     fixed = experiment(loads=len(PEAK))
     stopped = stopping(experiment(loads=3), max_blocks=16)
     looks = (8, 12, 16)
@@ -39,13 +39,13 @@ def promises() -> list[Promise]:
     }
     last = f"a peak against a plateau, 3 loads, judged up to {looks[-1]} blocks whatever ends the run"
     return [
-        *(Promise(partial(_covers, text, fixed, pair, (8,)), cost=8) for text, pair in curves.items()),
-        Promise(partial(_covers, last, stopped, (PEAK[1:4], PLATEAU[1:4]), looks), cost=24),
+        *(Guarantee(partial(_covers, text, fixed, pair, (8,)), cost=8) for text, pair in curves.items()),
+        Guarantee(partial(_covers, last, stopped, (PEAK[1:4], PLATEAU[1:4]), looks), cost=24),
     ]
 
 
 def _covers(
-    promise: str, of: Experiment, curves: Sequence[Sequence[float]], looks: Sequence[int], sample: Sample
+    guarantee: str, of: Experiment, curves: Sequence[Sequence[float]], looks: Sequence[int], sample: Sample
 ) -> list[Row]:
     random = np.random.default_rng(sample.seed(41))
     world = World(noise=NOISE, effects=dict(zip("ab", curves, strict=True)))
@@ -56,7 +56,7 @@ def _covers(
         covered += all(
             _contains(of, [one for one in trials if one.block < blocks], percent) for blocks in looks
         )
-    text = f"highest throughput, {promise}, noise of every kind: the interval contains the ratio"
+    text = f"highest throughput, {guarantee}, noise of every kind: the interval contains the ratio"
     return [Row(text, sample.count, covered / sample.count, 0.95, at_most=False)]
 
 

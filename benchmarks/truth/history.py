@@ -23,7 +23,7 @@ from dbdyno.runs.history import (
     find_changes,
 )
 
-from .row import Promise, Row, Sample
+from .row import Guarantee, Row, Sample
 from .simulation import Random, World, experiment, simulate
 
 # Noise of a night: the log ratio of a run of 8 blocks whose trials have 4 % noise each has 2 %.
@@ -98,13 +98,13 @@ class Nights:
         return math.log1p(effect / 100.0), list(one.judged.assessment.overall_ratios.lows.values())
 
 
-def promises() -> list[Promise]:
-    """The promises about the history of an experiment."""
+def guarantees() -> list[Guarantee]:
+    """The guarantees about the history of an experiment."""
     return [
-        Promise(_quiet, cost=60),
-        Promise(_step, cost=10),
-        *(Promise(partial(_unchanged, between), cost=30) for between in BETWEEN),
-        *(Promise(partial(_lost, between), cost=10) for between in BETWEEN),
+        Guarantee(_quiet, cost=60),
+        Guarantee(_step, cost=10),
+        *(Guarantee(partial(_unchanged, between), cost=30) for between in BETWEEN),
+        *(Guarantee(partial(_lost, between), cost=10) for between in BETWEEN),
     ]
 
 

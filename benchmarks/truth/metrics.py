@@ -13,8 +13,8 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store.measured import MeasuredTrial
 
-from .row import Promise, Row, Sample
-from .second_lines import with_second_lines
+from .row import Guarantee, Row, Sample
+from .secondary_metrics import with_secondary_metrics
 from .simulation import Random, World, experiment, simulate, with_values
 from .stopping import stopping
 
@@ -37,10 +37,10 @@ def with_figures(
 ) -> list[MeasuredTrial]:
     """The trials with figures of every metric; the p99 latency of variant b is so many times as high.
 
-    `untied` as in `with_second_lines`; mean latency and CPU time do follow these losses.
+    `untied` as in `with_secondary_metrics`; mean latency and CPU time do follow these losses.
     """
     made = []
-    for trial in with_second_lines(trials, random, p99_of_b, untied):
+    for trial in with_secondary_metrics(trials, random, p99_of_b, untied):
         if trial.figures is None:
             made.append(trial)
             continue
@@ -69,8 +69,8 @@ def _is_wrong(of: Experiment, trials: Sequence[MeasuredTrial]) -> bool:
     return any(word in _WRONG for one in judged for word in (one.verdict, *one.load_verdicts))
 
 
-def promises(noise: World) -> list[Promise]:
-    """The promises about the further metrics; `noise` is the noisiest world."""
+def guarantees(noise: World) -> list[Guarantee]:
+    """The guarantees about the further metrics; `noise` is the noisiest world."""
     one, four = experiment(), experiment(variants=4, loads=3, blocks=10)
     stopped = stopping(experiment(), max_blocks=16)
     looks = "2 equal variants, judged up to 16 blocks whatever ends the run"
@@ -82,11 +82,11 @@ def promises(noise: World) -> list[Promise]:
 
 
 def _false_words(
-    promise: str, of: Experiment, world: World, looks: Sequence[int], *, cost: int = 1
-) -> Promise:
+    guarantee: str, of: Experiment, world: World, looks: Sequence[int], *, cost: int = 1
+) -> Guarantee:
     def measure(sample: Sample) -> list[Row]:
         wrong = false_share(with_metrics(of), world, sample.count, looks, seed=sample.seed(18))
-        text = f"{promise}: any wrong verdict on 3 further metrics"
+        text = f"{guarantee}: any wrong verdict on 3 further metrics"
         return [Row(text, sample.count, wrong, 0.05)]
 
-    return Promise(measure, cost)
+    return Guarantee(measure, cost)

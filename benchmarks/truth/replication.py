@@ -16,7 +16,7 @@ from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.several_runs import RepeatedComparison, RepeatedEffect
 from dbdyno.store.verdict import Family, VerdictFile
 
-from .row import Promise, Row, Sample
+from .row import Guarantee, Row, Sample
 from .simulation import Random, World, experiment, simulate
 from .stopping import FIRST_BLOCKS, stopping
 
@@ -43,8 +43,8 @@ class Two:
         return [after - before for before, after in zip(one, other, strict=True)]
 
 
-def promises() -> list[Promise]:
-    """The promises about two runs: the same effect in both, and other effects in the second."""
+def guarantees() -> list[Guarantee]:
+    """The guarantees about two runs: the same effect in both, and other effects in the second."""
     one, ten = experiment(), math.log(1.1)
     quiet, noisy = _world(ten, sd=0.02), _world(ten, sd=0.06)
     stopped = stopping(one, max_blocks=20)
@@ -59,7 +59,7 @@ def promises() -> list[Promise]:
         _wrong("the same effect of 10 %", same),
         _wrong("the same effect of 10 %, 2 and 6 % noise, 20 and 8 blocks", unequal),
         _wrong(
-            "the same effect of 10 %, both runs stop when sure",
+            "the same effect of 10 %, both runs stop when decided",
             replace(same, of=stopped, of_second=stopped),
             cost=8,
         ),
@@ -72,7 +72,7 @@ def promises() -> list[Promise]:
 
 
 def limits(count: int) -> list[Row]:
-    """What is not promised: the interval of a run is that of its blocks, so that what is fixed for a run
+    """What is not guaranteed: the interval of a run is that of its blocks, so that what is fixed for a run
     counts as a difference of the effects.
     """
     rows = []
@@ -105,23 +105,23 @@ def _worlds(of: Experiment) -> World:
     return World(noise=NOISE, effects=effects)
 
 
-def _wrong(text: str, two: Two, *, cost: int = 2) -> Promise:
+def _wrong(text: str, two: Two, *, cost: int = 2) -> Guarantee:
     def measure(sample: Sample) -> list[Row]:
         found = [_answers(two, random) for random in _randoms(sample)]
         wrong = sum(_is_wrong(two, one) for one in found)
         return [Row(f"diff, {text}: any wrong word", sample.count, wrong / sample.count, 0.05)]
 
-    return Promise(measure, cost)
+    return Guarantee(measure, cost)
 
 
-def _word(word: str, two: Two, text: str) -> Promise:
+def _word(word: str, two: Two, text: str) -> Guarantee:
     def measure(sample: Sample) -> list[Row]:
         found = [_answers(two, random)[0].curve for random in _randoms(sample)]
         share = sum(one is not None and one.word == word for one in found) / sample.count
-        promise = f"diff, {text}, 3 % noise, 8 blocks each: {word.replace('-', ' ')}"
-        return [Row(promise, sample.count, share, 0.80, at_most=False)]
+        guarantee = f"diff, {text}, 3 % noise, 8 blocks each: {word.replace('-', ' ')}"
+        return [Row(guarantee, sample.count, share, 0.80, at_most=False)]
 
-    return Promise(measure, cost=2)
+    return Guarantee(measure, cost=2)
 
 
 def _randoms(sample: Sample) -> Sequence[Random]:

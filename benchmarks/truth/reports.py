@@ -2,7 +2,7 @@
 
 A trial has throughput, the ticks of its warm-up and measurement, latencies and errors, and counters of its
 server. The real judge computes what the report says of them: changed costs (*why*), R01, R10 and R12. The
-second lines belong to the verdicts, whose error rate they share.
+secondary metrics belong to the verdicts, whose error rate they share.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dbdyno.stats.family import ADVISORY_ALPHA, COSTS_ALPHA
 from dbdyno.store.measured import MeasuredTrial
 
 from . import warmup
-from .row import Promise, Row, Sample
+from .row import Guarantee, Row, Sample
 from .simulation import Random, World, experiment, simulate
 from .slices import with_slices
 
@@ -59,8 +59,8 @@ class Case:
     cost: int = 4
 
 
-def promises() -> list[Promise]:
-    """The promises about reports of equal variants, and about what their statements find."""
+def guarantees() -> list[Guarantee]:
+    """The guarantees about reports of equal variants, and about what their statements find."""
     two, four = experiment(), experiment(variants=4, loads=3)
     cases = [
         Case("2 equal variants, noise of every kind", two, World(noise=ALL)),
@@ -68,10 +68,14 @@ def promises() -> list[Promise]:
         Case("4 equal variants, 3 loads, noise of every kind", four, World(noise=ALL), cost=30),
         Case("4 equal variants, 3 loads, skewed noise and stalls", four, World(noise=SKEWED), cost=30),
     ]
-    return [*(_false_statements(case) for case in cases), Promise(_cost_found, cost=4), Promise(_order_found)]
+    return [
+        *(_false_statements(case) for case in cases),
+        Guarantee(_cost_found, cost=4),
+        Guarantee(_order_found),
+    ]
 
 
-def _false_statements(case: Case) -> Promise:
+def _false_statements(case: Case) -> Guarantee:
     def measure(sample: Sample) -> list[Row]:
         reports = [_statements(case, random) for random in _randoms(sample, 61)]
         kinds = [kind for kind in LIMITS if case.in_slices or kind != "R12"]
@@ -82,7 +86,7 @@ def _false_statements(case: Case) -> Promise:
             rows.append(Row(f"report of {case.text}: {kind} is false", sample.count, share, LIMITS[kind]))
         return rows
 
-    return Promise(measure, case.cost)
+    return Guarantee(measure, case.cost)
 
 
 def _cost_found(sample: Sample) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Promises about the verdicts, and what was measured of them."""
+"""Guarantees about the verdicts, and what was measured of them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ ERROR_MAX, ADDED_HITS = 0.004, 2
 
 @dataclass(frozen=True)
 class Sample:
-    """A part of the experiments for a promise. Each has its own random numbers."""
+    """A part of the experiments for a guarantee. Each has its own random numbers."""
 
     count: int
     part: int = 0
 
-    def seed(self, of_promise: int) -> int:
-        """The seed of this part, from that of the promise."""
-        return of_promise + 1_000 * self.part
+    def seed(self, of_guarantee: int) -> int:
+        """The seed of this part, from that of the guarantee."""
+        return of_guarantee + 1_000 * self.part
 
 
 @dataclass(frozen=True)
 class Row:
-    """One promise, its limit and the measured share of the experiments."""
+    """One guarantee, its limit and the measured share of the experiments."""
 
-    promise: str
+    guarantee: str
     experiments: int
     measured: float
     limit: float
@@ -64,7 +64,7 @@ class Row:
 
     @property
     def experiments_needed(self) -> int:
-        """About how many experiments a rate of 5 % needs for its standard error; 0 for other promises."""
+        """About how many experiments a rate of 5 % needs for its standard error; 0 for other guarantees."""
         if self.deviation is not None or 0.05 < self.limit < 0.95:
             return 0
         misses = self.measured if self.at_most else 1.0 - self.measured
@@ -92,8 +92,8 @@ def merge(parts: Sequence[Row]) -> Row:
 
 
 @dataclass(frozen=True)
-class Promise:
-    """Measures one promise, or several in the same experiments."""
+class Guarantee:
+    """Measures one guarantee, or several in the same experiments."""
 
     measure: Callable[[Sample], list[Row]]
     # Time of one experiment, relative to a small one. Short forms have so many times fewer experiments.

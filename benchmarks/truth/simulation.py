@@ -69,13 +69,13 @@ def experiment(
     workloads: int = 1,
     delta_percent: float | None = None,
     factors: Sequence[Factor] = (),
-    twin: bool = False,
+    identical_copy: bool = False,
 ) -> Experiment:
     """An experiment of that size; its variants a, b, c … differ in a setting.
 
-    With `twin` the second one is the baseline again, under the name a-again.
+    With `identical_copy` the second one is the baseline again, under the name a-again.
     """
-    names = ["a", "a-again", *"bcdefg"] if twin else [*"abcdefgh"]
+    names = ["a", "a-again", *"bcdefg"] if identical_copy else [*"abcdefgh"]
     made = [
         Variant(name=name, server=ServerSpec(variables={"max_error_count": 64 + ord(name[0]) - ord("a")}))
         for name in names[:variants]

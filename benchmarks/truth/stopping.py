@@ -62,7 +62,7 @@ def gated(of: Experiment, world: World, count: int, looks: Sequence[int], seed: 
     for _ in range(count):
         trials = simulate(of, world, random)
         results = {
-            gate.result(comparison_entry(one, ""), max_loss_percent, is_sure=one.judged.is_gate_sure)
+            gate.result(comparison_entry(one, ""), max_loss_percent, is_decided=one.judged.is_gate_decided)
             for blocks in looks
             for one in compare_all([trial for trial in trials if trial.block < blocks], of, [])
         }
@@ -73,7 +73,7 @@ def gated(of: Experiment, world: World, count: int, looks: Sequence[int], seed: 
 
 @dataclass(frozen=True)
 class Mix:
-    """Runs that stop when sure, against the same runs with a fixed number of blocks.
+    """Runs that stop when decided, against the same runs with a fixed number of blocks.
 
     One value per round of the questions: the share of the fixed plan's blocks that were not needed; the
     shares of right verdicts lost against the fixed plan, and of intervals that contain the true value.

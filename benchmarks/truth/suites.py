@@ -11,14 +11,14 @@ import numpy as np
 
 from dbdyno.decide.comparison import Comparison, comparison_entry
 from dbdyno.decide.decision import compare_all
-from dbdyno.decide.gate import gate, sure
+from dbdyno.decide.gate import decided_limits, gate
 from dbdyno.experiment.model import Experiment, OltpWorkload
 from dbdyno.stats.verdict_rule import Verdict
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import Family, GateResult, VerdictFile
 
 from . import stopping
-from .row import Promise, Row, Sample
+from .row import Guarantee, Row, Sample
 from .simulation import Random, World, experiment, simulate, with_values
 
 TESTS = 30
@@ -91,8 +91,8 @@ def planted(of: Experiment, world: World, random: Random) -> tuple[float, bool]:
     return found / PLANTED, wrong
 
 
-def promises() -> list[Promise]:
-    """The promises about suites."""
+def guarantees() -> list[Guarantee]:
+    """The guarantees about suites."""
     made = []
     for noise in (0.03, 0.05):
         for blocks in (8, 12):
@@ -111,8 +111,8 @@ def promises() -> list[Promise]:
         text = f"{tests} equal tests, both servers fail in a trial of {failed} of 8 blocks"
         made.append(_false_words(text, of, World(sd=0.03, failures={"a": failed, "b": failed})))
     powers = (_power(noise, blocks) for noise in (0.03, 0.05) for blocks in (8, 12))
-    single = (Promise(one, cost=8) for one in (_single_loads, _crossing, _failing, _false_discoveries))
-    return [*made, *powers, *single, *_gates(), Promise(_at_any_look, cost=20)]
+    single = (Guarantee(one, cost=8) for one in (_single_loads, _crossing, _failing, _false_discoveries))
+    return [*made, *powers, *single, *_gates(), Guarantee(_at_any_look, cost=20)]
 
 
 def _wrong(comparison: Comparison, verdict: Verdict, loads: Sequence[Verdict]) -> bool:
@@ -150,7 +150,8 @@ def _crossing(sample: Sample) -> list[Row]:
         comparisons = compare_all(_changed(trials, [name], 0.82, at=20.0), of, [])
         mixed += comparisons[0].judged.verdict is Verdict.MIXED
         passed += (
-            gate(verdict_file(of, comparisons), MAX_LOSS_PERCENT, sure(comparisons)).result == "not-inferior"
+            gate(verdict_file(of, comparisons), MAX_LOSS_PERCENT, decided_limits(comparisons)).result
+            == "not-inferior"
         )
     text = "1 of 10 tests +28 % at one load, -18 % at another, noise of 1 % a trial, 8 blocks"
     return [
@@ -183,12 +184,12 @@ def _at_any_look(sample: Sample) -> list[Row]:
     return [Row(f"{text}: any wrong verdict", sample.count, wrong / sample.count, 0.05)]
 
 
-def _gates() -> list[Promise]:
-    """The promises about the gate of a suite."""
+def _gates() -> list[Guarantee]:
+    """The guarantees about the gate of a suite."""
     return [
-        Promise(partial(_gate_at_the_edge, 1), cost=8),
-        Promise(partial(_gate_at_the_edge, TESTS), cost=8),
-        Promise(_gate_passes, cost=8),
+        Guarantee(partial(_gate_at_the_edge, 1), cost=8),
+        Guarantee(partial(_gate_at_the_edge, TESTS), cost=8),
+        Guarantee(_gate_passes, cost=8),
     ]
 
 
@@ -199,7 +200,7 @@ def _gated(of: Experiment, world: World, losing: int, random: Random) -> tuple[G
     names = [workload.title for workload in of.workloads]
     trials = _changed(simulate(of, world, random), names[:losing], 1.0 - MAX_LOSS_PERCENT / 100.0)
     comparisons = compare_all(trials, of, [])
-    found = gate(verdict_file(of, comparisons), MAX_LOSS_PERCENT, sure(comparisons))
+    found = gate(verdict_file(of, comparisons), MAX_LOSS_PERCENT, decided_limits(comparisons))
     wrong = found.result == "not-inferior" and losing > 0
     for one, entry in zip(comparisons, found.comparisons, strict=True):
         loses = one.workload in names[:losing]
@@ -226,7 +227,7 @@ def _with_gate(of: Experiment) -> Experiment:
 
 def _gate_at_the_edge(losing: int, sample: Sample) -> list[Row]:
     of, random = _with_gate(suite(blocks=8)), np.random.default_rng(sample.seed(26))
-    # With this noise the other tests surely pass.
+    # With this noise the other tests pass in all experiments.
     results = [_gated(of, World(sd=0.01), losing, random) for _ in range(sample.count)]
     text = f"{losing} of 30 tests lose exactly the 3 % of --max-loss, noise of 1 % a trial, 8 blocks"
     passed = sum(word == "not-inferior" for word, _ in results) / sample.count
@@ -266,18 +267,18 @@ def _share_of_wrong(of: Experiment, world: World, random: Random, effects: int) 
     return wrong / max(1, len(words))
 
 
-def _false_words(text: str, of: Experiment, world: World) -> Promise:
+def _false_words(text: str, of: Experiment, world: World) -> Guarantee:
     def measure(sample: Sample) -> list[Row]:
         share = false_share(of, world, sample.count, sample.seed(23))
         return [Row(f"{text}: any wrong verdict", sample.count, share, 0.05)]
 
-    return Promise(measure, cost=8)
+    return Guarantee(measure, cost=8)
 
 
-def _power(noise: float, blocks: int) -> Promise:
+def _power(noise: float, blocks: int) -> Guarantee:
     of, world = suite(blocks=blocks), World(sd=noise)
     text = f"5 effects of 10 % among 30 tests, noise of {noise:.0%} a trial, {blocks} blocks"
-    # Only this one is promised; the others say what to expect.
+    # Only this one is guaranteed; the others say what to expect.
     limit = 0.9 if (noise, blocks) == (0.03, 12) else 0.0
 
     def measure(sample: Sample) -> list[Row]:
@@ -290,4 +291,4 @@ def _power(noise: float, blocks: int) -> Promise:
             Row(f"{text}: any wrong verdict", sample.count, wrong, 0.05),
         ]
 
-    return Promise(measure, cost=8)
+    return Guarantee(measure, cost=8)

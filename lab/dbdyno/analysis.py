@@ -73,7 +73,7 @@ class Results:
     @property
     def sentences(self) -> list[str]:
         """The verdict sentences, in the order of the experiment file."""
-        return self._verdict.headlines
+        return self._verdict.summary_sentences
 
     @cached_property
     def trials(self) -> pd.DataFrame:

@@ -1,8 +1,11 @@
-"""Writes what is generated from registers and models: `python -m dbdyno.generate schema docs/reading.md`.
+"""Writes what is generated from the code: `python -m dbdyno.generate schema docs/reading.md`.
 
 codes.json of all checks and rules; the JSON Schemas of the experiment and the judge's files, in a folder;
-and the table of the checks of documents, which follows `<!-- document checks -->` in a page and comes from
-the docstring of each check.
+the table of the checks of documents, which follows `<!-- document checks -->` in a page and comes from
+the docstring of each check; and the catalogues of all languages. New patterns are added to them without a
+translation, and patterns that no code has any more are removed. The patterns are those of `compose`,
+`compose_count` and `mark` in the code, `_` in the templates, and the paragraphs of the checks' documentation.
+Needs Babel, which the tests install.
 """
 
 from __future__ import annotations
@@ -11,20 +14,29 @@ import inspect
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+import polib
+from babel.messages.extract import extract
 
 import dbdyno
 from dbdyno.checks import CHECKS
 from dbdyno.experiment.file_schema import schema_text
 from dbdyno.finding import Caveat
 from dbdyno.reading.checks import all_checks
+from dbdyno.report.page import documented_checks
 from dbdyno.rules import RULES
 from dbdyno.store.document import Document
 from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.verdict import VerdictFile
 
-CODES_FILE = Path(dbdyno.__file__).with_name("codes.json")
+PACKAGE = Path(dbdyno.__file__).parent
+_KEYWORDS = {"compose": None, "compose_count": (2, 3), "mark": None, "_": None}
+# Columns of a line in a catalogue.
+_WIDTH = 110
+CODES_FILE = PACKAGE / "codes.json"
 DOCUMENTS: dict[str, type[Document]] = {
     "verdict": VerdictFile,
     "measured": MeasuredFile,
@@ -52,13 +64,53 @@ def with_table(page: str) -> str:
     return _TABLE.sub(lambda match: match[1] + table + match[2], page)
 
 
+def patterns() -> dict[tuple[str, str], str]:
+    """Pattern and plural pattern ("" without one) -> a file with them, in the order of the files."""
+    places: dict[tuple[str, str], str] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for key in _messages(path, "python"):
+            places.setdefault(key, str(path.relative_to(PACKAGE)))
+    for path in sorted(PACKAGE.glob("*/templates/*.j2")):
+        for key in _messages(path, "jinja2.ext:babel_extract"):
+            places.setdefault(key, str(path.relative_to(PACKAGE)))
+    for _code, *texts in documented_checks():
+        for text in texts:
+            places.setdefault((text, ""), "report/templates/checks.md")
+    return places
+
+
+def _messages(path: Path, method: str) -> Iterator[tuple[str, str]]:
+    with path.open("rb") as file:
+        for _line, message, _comments, _context in extract(method, file, _KEYWORDS):
+            pair = (message, "") if isinstance(message, str) else message
+            one, many = (" ".join(text.split()) if method != "python" else text for text in pair)
+            if one:
+                yield one, many
+
+
+def update(path: Path) -> int:
+    """Update a catalogue; returns the number of patterns without a translation."""
+    old = polib.pofile(path.read_text(encoding="utf-8"), wrapwidth=_WIDTH)
+    known = {(entry.msgid, entry.msgid_plural): entry for entry in old}
+    new = polib.POFile(wrapwidth=_WIDTH)
+    new.metadata = old.metadata
+    for (one, many), place in patterns().items():
+        entry = known.get((one, many)) or polib.POEntry(msgid=one, msgid_plural=many)
+        entry.occurrences = [(place, "")]
+        new.append(entry)
+    path.write_text(str(new), encoding="utf-8")
+    return len(new.untranslated_entries())
+
+
 def main(schemas: Path, page: Path) -> None:
-    """Write all of them."""
+    """Write all of them, and print how many patterns lack a translation."""
     CODES_FILE.write_text(codes_text(), encoding="utf-8")
-    texts = {"experiment": schema_text()} | {name: one.schema_text() for name, one in DOCUMENTS.items()}
+    texts = {"experiment": schema_text()} | {name: model.schema_text() for name, model in DOCUMENTS.items()}
     for name, text in texts.items():
         (schemas / f"{name}.schema.json").write_text(text, encoding="utf-8")
     page.write_text(with_table(page.read_text(encoding="utf-8")), encoding="utf-8")
+    for catalogue in sorted(PACKAGE.glob("languages/*.po")):
+        sys.stdout.write(f"{catalogue.name}: {update(catalogue)} patterns without a translation\n")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from dbdyno.experiment.model import Experiment, Load, Loading, OltpWorkload, Var
 from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.run.plan import plan
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
-from dbdyno.servers.load_connection import open_load_connection
+from dbdyno.servers.kinds.remote_protocol import open_load_connection
 from dbdyno.servers.server import Address, Description, Server, ServerProblem, StatementRefused
 
 # Rows of the tables that the load generator loads, and how long each of its loads runs.

@@ -1,4 +1,4 @@
-"""A comparison that ends when it is sure: interrupted, it has a verdict, and gets more blocks later."""
+"""A comparison that ends when it is decided: interrupted, it has a verdict, and gets more blocks later."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.end_to_end.comparing import VARIANTS, Comparing, left_running, wait_until
 from tests.end_to_end.test_run_command import SHORT, Running, rows, running, swept
 
-from dbdyno.servers.load_connection import open_load_connection
+from dbdyno.servers.kinds.remote_protocol import open_load_connection
 
 __all__ = ["running", "swept"]
 

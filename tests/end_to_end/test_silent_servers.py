@@ -80,7 +80,7 @@ def test_an_installer_that_is_stopped_is_named(spec: Variant, workspace: Workspa
 
 
 def test_a_server_that_is_stopped_while_it_starts_is_named(workspace: Workspace) -> None:
-    # MariaDB; PostgreSQL is ready too soon to be hit surely.
+    # MariaDB; PostgreSQL is ready too soon to be hit every time.
     with closing(LocalServer(variant(), workspace, None)) as server:
         server.restore()
         with stopping_next_child(), named():

@@ -1,4 +1,4 @@
-"""Writes verdict.json and measured.json of schema 2 for a made run, with results that no judge need compute.
+"""Writes verdict.json and measured.json for a made run, with results that no judge need compute.
 
 The report must show every form that a verdict can take, rare ones too: open intervals, blocks without a
 ratio, factors, runs without any result. Here a test says the form, and the files follow ARCHITECTURE.md.
@@ -160,7 +160,7 @@ class Judged:
             for variant, workload in _pairs(experiment)
         ]
         return {
-            "schema": 2,
+            "schema": 3,
             "experiment": "made",
             "baseline": experiment.variants[0].name,
             "order_seed": 7,

@@ -45,7 +45,7 @@ connections = [1]
 duration = "1s"
 [design]
 blocks = 8
-twin = true
+identical_copy = true
 max_loss_percent = 3
 delta_percent = 1
 error_rate = "false-discovery"
@@ -200,7 +200,7 @@ def test_the_experiment_of_a_step_has_its_variants_and_stops_when_the_step_can(f
     assert of.load.connections == (4,)
     assert of.design.stop is not None
     assert of.design.stop.max_blocks == 30
-    assert not of.design.twin
+    assert not of.design.identical_copy
     assert of.design.max_loss_percent is None
     assert (of.design.error_rate, of.design.delta_percent) == ("family-wise", None)
     assert of.design.metrics == ("throughput",)
@@ -433,7 +433,7 @@ def record(answer_steps: list[tuple[Question, Step]], names: list[str]) -> Bisec
             ["c is the first version that is slower: throughput -", " against b; 2 steps, "],
         ),
         ((1.0, 1.0, 1.1, 1.1), "", ["c is the first version that is faster: throughput +"]),
-        ((1.0, 1.0, 1.0, 1.0), "", ["Nothing to bisect: d does not surely differ from a: throughput"]),
+        ((1.0, 1.0, 1.0, 1.0), "", ["Nothing to bisect: d does not significantly differ from a: throughput"]),
         (
             (1.0, 1.0, 0.9, 0.9),
             "c",

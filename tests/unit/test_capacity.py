@@ -1,4 +1,4 @@
-"""The capacity under a promise: from the file to the sentence."""
+"""The capacity under a latency objective: from the file to the sentence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dbdyno.decide.capacity import Capacities
 from dbdyno.decide.comparison import Comparison, comparison_entry
 from dbdyno.decide.decision import compare_all
 from dbdyno.decide.gate import result
-from dbdyno.decide.second_lines import second_lines
+from dbdyno.decide.secondary_metrics import secondary_metrics
 from dbdyno.decide.stopping import progress
 from dbdyno.design.planning import choose_pairing
 from dbdyno.experiment.errors import InvalidExperiment
@@ -51,7 +51,7 @@ name = "x"
 name = "oltp_read_only"
 [load]
 connections = [64]
-promise = { p99 = "20ms" }
+latency_objective = { p99 = "20ms" }
 duration = "5s"
 [[variant]]
 name = "a"
@@ -108,7 +108,7 @@ def test_the_sentence_says_how_many_transactions_a_variant_serves() -> None:
     assert (result(entry, 0.1), result(entry, 20.0)) == ("worse", "not-inferior")
 
 
-def test_a_server_that_fails_at_a_rate_keeps_no_promise_beyond_it() -> None:
+def test_a_server_that_fails_at_a_rate_meets_no_objective_beyond_it() -> None:
     of = simulated.of_blocks(8, 0.0)
     trials = [
         replace(trial, failure="gone", failed_by="server", figures=None)
@@ -125,7 +125,7 @@ def test_a_server_that_fails_at_a_rate_keeps_no_promise_beyond_it() -> None:
     assert high <= (of.load.points()[2].rate or 0.0)
 
 
-def test_where_no_rate_breaks_the_promise_only_a_bound_is_known() -> None:
+def test_where_no_rate_misses_the_objective_only_a_bound_is_known() -> None:
     of = simulated.of_blocks(8, 0.0)
     trials = [
         replace(trial, figures=replace(trial.figures, latency_p99_us=1_000.0, censored=()))
@@ -134,11 +134,11 @@ def test_where_no_rate_breaks_the_promise_only_a_bound_is_known() -> None:
         for trial in simulated.simulate(of, 0.0, np.random.default_rng(7))
     ]
     comparison, _ = judged(0.0, trials)
-    check_sentences("no rate breaks the promise", sentence(comparison, []))
+    check_sentences("no rate misses the latency objective", sentence(comparison, []))
 
 
 @pytest.mark.parametrize(("at_most", "is_kept"), [({}, False), ({"latency_p99_us": 30_000.0}, True)])
-def test_a_trial_breaks_the_promise_if_more_transactions_are_unknown_than_may_be_late(
+def test_a_trial_misses_the_objective_if_more_transactions_are_unknown_than_may_be_late(
     at_most: dict[str, float], is_kept: bool
 ) -> None:
     of = simulated.of_blocks(8, 0.0)
@@ -209,33 +209,42 @@ def test_an_interval_with_an_unknown_end_has_one_end() -> None:
 
 def test_a_low_capacity_has_digits() -> None:
     blocks = {0: (math.log(2.344),) * 2}, {0: (math.log(12.0), math.log(1234.4))}
-    text = Capacities(simulated.PROMISE, [1.0, 2.0], *blocks).text()
+    text = Capacities(simulated.OBJECTIVE, [1.0, 2.0], *blocks).text()
     assert text == "12 to 1,234 against 2.34 transactions/s"
 
 
-def test_second_lines_compare_the_rates() -> None:
+def test_secondary_metrics_compare_the_rates() -> None:
     comparison, of = judged(simulated.PLANTED)
-    (lines,) = second_lines([comparison], of)
+    (lines,) = secondary_metrics([comparison], of)
     assert {line.load for line in lines} >= {0, 1, 2}
 
 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (('{ p99 = "20ms" }', "{}"), "a promise is one percentile and its limit"),
-        (('{ p99 = "20ms" }', '{ p95 = "1ms", p99 = "2ms" }'), "a promise is one percentile and its limit"),
-        (('{ p99 = "20ms" }', '{ p98 = "20ms" }'), "load.promise.p98"),
-        (('{ p99 = "20ms" }', "{ p99 = 20 }"), "load.promise.p99"),
-        (("[64]", "[32, 64]"), "with a promise, connections is the maximum number of busy connections"),
-        (('"5s"', '"5s"\nthink_time = "1s"'), "think_time is for closed loops: with a promise"),
-        (('"5s"', '"5s"\nramp = { from_percent = 10, duration = "2s" }'), "a promise needs a constant load"),
+        (('{ p99 = "20ms" }', "{}"), "a latency objective is one percentile and its limit"),
+        (
+            ('{ p99 = "20ms" }', '{ p95 = "1ms", p99 = "2ms" }'),
+            "a latency objective is one percentile and its limit",
+        ),
+        (('{ p99 = "20ms" }', '{ p98 = "20ms" }'), "load.latency_objective.p98"),
+        (('{ p99 = "20ms" }', "{ p99 = 20 }"), "load.latency_objective.p99"),
+        (
+            ("[64]", "[32, 64]"),
+            "with a latency objective, connections is the maximum number of busy connections",
+        ),
+        (('"5s"', '"5s"\nthink_time = "1s"'), "think_time is for closed loops: with a latency objective"),
+        (
+            ('"5s"', '"5s"\nramp = { from_percent = 10, duration = "2s" }'),
+            "a latency objective needs a constant load",
+        ),
         (('"5s"', '"5s"\nrate = [100]'), "lies between rates"),
         (("[[variant]]", '[[workload]]\nname = "oltp_read_write"\n[[variant]]'), "rates of one workload"),
         (("[[variant]]", '[design]\nstate = "preserve"\n[[variant]]'), "nothing renews them"),
         (("[[variant]]", '[design]\npairing = "slices"\n[[variant]]'), "slices are for closed loops"),
     ],
 )
-def test_a_promise_that_cannot_be_judged_is_an_error(change: tuple[str, str], problem: str) -> None:
+def test_an_objective_that_cannot_be_judged_is_an_error(change: tuple[str, str], problem: str) -> None:
     with pytest.raises(InvalidExperiment) as invalid:
         read(FILE.replace(*change, 1))
     assert problem in str(invalid.value)
@@ -373,5 +382,5 @@ def test_the_table_has_the_capacity_of_both_variants(
 def test_the_rates_to_give_are_those_that_are_missing(
     baseline: tuple[float, float], variant: tuple[float, float], rates: str
 ) -> None:
-    assert Capacities(simulated.PROMISE, [3.0, 7.0], {0: baseline}, {0: variant}).rates_to_give() == rates
-    assert Capacities(simulated.PROMISE, [3.0, 7.0], {0: variant}, {0: baseline}).rates_to_give() == rates
+    assert Capacities(simulated.OBJECTIVE, [3.0, 7.0], {0: baseline}, {0: variant}).rates_to_give() == rates
+    assert Capacities(simulated.OBJECTIVE, [3.0, 7.0], {0: variant}, {0: baseline}).rates_to_give() == rates

@@ -107,16 +107,17 @@ def test_one_run_is_not_two(tmp_path: Path) -> None:
         diff(run, run)
 
 
-def test_runs_of_one_variant_are_unpaired(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_of_one_variant_are_independent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before, after = stored(tmp_path, 0, 1, names=("a",)), stored(tmp_path, 0, 2, names=("a",))
     diff(before, after)
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("Undecided: the second run against the first, throughput ")
     assert last.endswith(
-        "Unpaired, and therefore weaker: nothing separates the change from the drift between the two runs."
+        "Independent runs, and therefore weaker: nothing separates the change from the drift between the two "
+        "runs."
     )
     faster = make(tmp_path, replace(SMALL, names=("a",), speed=Arms(a=noisy(1100, 3)))).path
-    (found,) = answer(capsys, before, faster)["unpaired"]
+    (found,) = answer(capsys, before, faster)["independent"]
     assert found["curve"]["verdict"] == "faster"
     low, high = found["curve"]["interval_percent"]
     assert low < 10.0 < high
@@ -261,7 +262,7 @@ def test_machine_and_versions_are_notes() -> None:
     )
 
 
-def test_a_server_setting_is_what_unpaired_runs_compare() -> None:
+def test_a_server_setting_is_what_independent_runs_compare() -> None:
     alone = (FILE[FILE.index('[[variant]]\nname = "b"') :], "")
     with_setting = ('name = "a"', 'name = "after"\nserver.variables = { join_buffer_size = "1M" }')
     found = differences(side("one", [alone]), side("two", [alone, with_setting]))

@@ -18,8 +18,15 @@ from typing import Any
 import pytest
 
 from dbdyno.fleet import carrier, engine_host, streams
-from dbdyno.fleet.carrier import Clock, EngineLost, Place, measure_clocks, wait_for, wait_for_all
-from dbdyno.fleet.carriers import LocalCarrier
+from dbdyno.fleet.carrier import (
+    Clock,
+    EngineLost,
+    Place,
+    measure_clocks,
+    wait_for,
+    wait_for_all,
+)
+from dbdyno.fleet.cluster import LocalCarrier
 from dbdyno.fleet.engine_host import Batch, EngineHost
 from dbdyno.fleet.fleet_engine import name_on_host, read_files, replace_paths
 

@@ -63,17 +63,19 @@ def test_every_default_is_filled_in() -> None:
     assert experiment.load.warmup_allowance_s() == 5.0
 
 
-def test_a_twin_is_the_baseline_again_and_needs_a_comparison() -> None:
+def test_an_identical_copy_is_the_baseline_again_and_needs_a_comparison() -> None:
     two = f'{SMALLEST}[[variant]]\nname = "b"\nserver.variables = {{ max_error_count = 65 }}\n'
-    experiment = given(two, None, "design.twin=true")
+    experiment = given(two, None, "design.identical_copy=true")
     assert [variant.name for variant in experiment.variants] == ["a", "a again", "b"]
     assert is_identical(experiment, experiment.variants[1])
     assert family_size(experiment) == 1
     assert experiment.design.stop is not None
-    told = errors(SMALLEST, None, "design.twin=true")
-    assert told["design.twin"].endswith("the experiment has only one variant. Drop twin, or add a variant.")
+    told = errors(SMALLEST, None, "design.identical_copy=true")
+    assert told["design.identical_copy"].endswith(
+        "the experiment has only one variant. Leave out identical_copy, or add a variant."
+    )
     clash = two.replace('"b"', '"a again"')
-    assert "design.twin" in errors(clash, None, "design.twin=true")
+    assert "design.identical_copy" in errors(clash, None, "design.identical_copy=true")
 
 
 def test_a_resolved_experiment_survives_the_store(tmp_path: Path) -> None:
@@ -331,20 +333,20 @@ def test_stop_has_its_defaults_and_the_units_of_the_file() -> None:
     assert design == Design.model_validate_json(design.model_dump_json())
 
 
-def test_a_comparison_without_a_number_of_blocks_stops_when_it_is_sure() -> None:
+def test_a_comparison_without_a_number_of_blocks_stops_when_it_is_decided() -> None:
     assert given(f"{PAIR}server.variables.innodb_buffer_pool_size = 1\n").design.stop == Stop()
-    # No verdict about one variant, or about identical ones, can be sure.
+    # No verdict about one variant, or about identical ones, can be decided.
     assert given(PAIR).design.stop is given(SMALLEST).design.stop is None
 
 
-def test_one_variant_cannot_stop_when_it_is_sure() -> None:
+def test_one_variant_cannot_stop_when_it_is_decided() -> None:
     assert "one variant has no comparison" in errors(SMALLEST + "[design]\nstop = {}")["design.stop"]
 
 
 def test_errors_of_stop_name_its_keys() -> None:
     text = 'stop = { when = "never", max_time = 3, max_block = 3 }'
     told = errors(f"{SMALLEST}[design]\n{text}")
-    assert told["design.stop.when"].endswith('Write when = "sure" or when = { half_width = "1%" }.')
+    assert told["design.stop.when"].endswith('Write when = "decided" or when = { half_width = "1%" }.')
     assert told["design.stop.max_time"].endswith('"3s", "3ms" or "3m".')
     assert told["design.stop.max_block"].endswith("Did you mean max_blocks?")
     assert (

@@ -22,7 +22,7 @@ from tests.unit.stored_run import Arms, Making, make, verdict_of
 from dbdyno.commands.report import Format
 from dbdyno.experiment.schedule import Trial
 from dbdyno.exports import WRITERS
-from dbdyno.exports.otava import otava_row, write_rows
+from dbdyno.exports.trackers import otava_row, write_rows
 from dbdyno.problem import Problem
 from dbdyno.store import Run
 from dbdyno.verdict import judge

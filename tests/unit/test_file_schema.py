@@ -147,7 +147,8 @@ def _tables(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int
         '"laod.duration" = "5s"',
         "variant.cpus = '0'",
         "\"variant[a].server\" = { cpu = '0' }", '"workload.tabels" = 5', "duration = '5s'",
-        "[profile.p.variant]\n\"server.cpu\" = '0'", '"design.stop.wen" = "sure"', '"load.ramp.over" = "1s"',
+        "[profile.p.variant]\n\"server.cpu\" = '0'", '"design.stop.wen" = "decided"',
+        '"load.ramp.over" = "1s"',
         '"workload[sql].tables.t.row" = 7', '"experiment.nam" = "x"',
     ],
 )  # fmt: skip

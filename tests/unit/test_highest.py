@@ -19,12 +19,12 @@ from tests.unit.simulated_trials import measured
 from tests.unit.stored_run import verdict_of
 
 from dbdyno.decide.decision import compare_all
-from dbdyno.decide.second_lines import highest_throughput
+from dbdyno.decide.secondary_metrics import highest_throughput
 from dbdyno.experiment.model import Experiment, Factor
 from dbdyno.experiment.schedule import Trial
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
-from dbdyno.stats.highest import highest_effect
+from dbdyno.stats.capacity import highest_effect
 from dbdyno.stats.paired import ALPHA, Ratios, joint_effects
 from dbdyno.stats.repeated import Looks
 from dbdyno.store.measured import MeasuredTrial
@@ -127,7 +127,7 @@ def test_there_is_no_line(of: Experiment, blocks: int) -> None:
     assert of_last(of, trials) is None
 
 
-def test_there_is_no_line_with_a_promise_or_factors() -> None:
+def test_there_is_no_line_with_an_objective_or_factors() -> None:
     of = capacity.of_blocks(8, 0.0)
     assert of_last(of, capacity.simulate(of, 0.0, np.random.default_rng(5))) is None
     factors = (Factor(name="x", levels=("1", "2")), Factor(name="y", levels=("1", "2")))

@@ -249,7 +249,7 @@ def test_a_comparison_of_both_servers_decides(
         night(tmp_path, 1000 if number < 10 else 950, number)
     _, found = answer(tmp_path, capsys)
     change = changed(found)
-    pair = change["surely_before"], change["surely_after"]
+    pair = change["last_before"], change["first_after"]
     runs = confirmations(tmp_path, rate, pair)
     exit_code, found = answer(tmp_path, capsys)
     change = changed(found)
@@ -270,7 +270,7 @@ def confirmed_nights(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[
     for number in range(1, 13):
         night(folder, 1000 if number < 10 else 950, number)
     change = changed(answer(folder, capsys)[1])
-    return change["surely_before"], change["surely_after"]
+    return change["last_before"], change["first_after"]
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,9 @@ def test_a_comparison_without_an_answer_leaves_a_candidate(
 def test_what_separate_runs_differ_by_is_no_change(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each run alone is sure of a loss, with little noise of its blocks; the runs differ by more than it."""
+    """Each run alone has a significant loss, with little noise of its blocks; the runs differ by more than
+    it.
+    """
     pair = confirmed_nights(tmp_path, capsys)
     for rate in (900, *[985] * (CONFIRMING_RUNS - 1)):
         confirmation(tmp_path, rate, pair)
@@ -386,7 +388,7 @@ def series_of(runs: Sequence[Run]) -> tuple[HistorySeries, HistoryChange]:
         for n, run in enumerate(runs, 1)
     ]
     change = HistoryChange(
-        before=1, after=2, surely_before=1, surely_after=2, change_percent=-5.0,
+        before=1, after=2, last_before=1, first_after=2, change_percent=-5.0,
         interval_percent=(-6.0, -4.0), state="candidate", is_alert=False, confirmation=None,
         confirming_runs=[], also=[], sentence="",
     )  # fmt: skip
@@ -437,7 +439,7 @@ warmup = "0s"
 [design]
 blocks = 1
 error_rate = "false-discovery"
-twin = true
+identical_copy = true
 [client]
 cpus = "0"
 [[variant]]
@@ -476,7 +478,7 @@ def test_the_file_of_a_confirmation_is_its_experiment_wherever_it_is_read(
         str(tmp_path / "new"),
     ]
     assert there == made.model_copy(update={"design": there.design, "client": there.client})
-    assert (there.design.blocks, there.design.twin) == (made.design.blocks, False)
+    assert (there.design.blocks, there.design.identical_copy) == (made.design.blocks, False)
     # Another computer repeats it from its report.
     run = Run.create(tmp_path, made, content, None, {})
     run.release()

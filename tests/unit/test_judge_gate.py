@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from benchmarks.truth.simulation import experiment as twin_experiment
+from benchmarks.truth.simulation import experiment as simulated_experiment
 from tests.unit.sentences import check_sentences
 from tests.unit.simulated_trials import experiment, measured
 from tests.unit.stored_run import Arms, Making, make
@@ -21,7 +21,7 @@ from dbdyno.commands.options import Undecided
 from dbdyno.commands.report import Format, report
 from dbdyno.decide.comparison import comparison_entry
 from dbdyno.decide.decision import compare_all
-from dbdyno.decide.gate import Sure, gate, result, suite_result, sure
+from dbdyno.decide.gate import DecidedLimits, decided_limits, gate, result, suite_result
 from dbdyno.decide.stopping import progress
 from dbdyno.experiment.model import Experiment, Load, OltpWorkload, Stop
 from dbdyno.experiment.schedule import Trial
@@ -79,12 +79,12 @@ def test_noise_at_a_load_is_no_loss_and_unknown_noise_is_no_worse() -> None:
     one = entry(of, 6.0, -6.0)
     points = [one.points[0].model_copy(update={"noise_floor_percent": 7.0}), one.points[1]]
     assert result(one.model_copy(update={"points": points}), 3.0) == "not-inferior"
-    # An infinite floor is null: the twin's server failed.
+    # An infinite floor is null: the copy's server failed.
     worse = entry(of, 4.0, 4.0)
-    twin = worse.model_copy(update={"identical": True})
-    assert result(worse, 3.0, twin) == "undecided"
-    twin = twin.model_copy(update={"curve": twin.curve.model_copy(update={"interval_percent": None})})
-    assert result(worse, 3.0, twin) == "worse"
+    copy = worse.model_copy(update={"identical": True})
+    assert result(worse, 3.0, copy) == "undecided"
+    copy = copy.model_copy(update={"curve": copy.curve.model_copy(update={"interval_percent": None})})
+    assert result(worse, 3.0, copy) == "worse"
 
 
 def test_a_rise_of_latency_is_a_loss() -> None:
@@ -106,16 +106,16 @@ def test_a_loss_within_the_noise_floor_decides_nothing(stored: Run) -> None:
 
 def test_a_run_goes_on_until_the_gate_is_decided() -> None:
     of = with_gate(experiment(), 3.0, stop=Stop())
-    # b is slower for sure, which is not the question.
-    assert not progress([t for t in losing(of, 3.0) if t.block < 10], of).is_sure
+    # b is slower beyond chance, which is not the question.
+    assert not progress([t for t in losing(of, 3.0) if t.block < 10], of).is_decided
     expected = progress([t for t in losing(of, 3.2) if t.block < 8], of).comparisons[0].blocks_still_expected
     assert expected
-    assert progress([t for t in losing(of, 2.0) if t.block < 10], of).is_sure
-    assert progress([t for t in losing(of, 5.0) if t.block < 10], of).is_sure
+    assert progress([t for t in losing(of, 2.0) if t.block < 10], of).is_decided
+    assert progress([t for t in losing(of, 5.0) if t.block < 10], of).is_decided
 
 
 def test_the_gates_of_a_run_are_tested_by_holm() -> None:
-    """What c loses is sure only if b has passed its share of the 5 % on."""
+    """What c loses is decided only if b has passed its share of the 5 % on."""
     losses = (2.74, 2.99, 3.29, 3.54, 3.64, 3.74, 3.84, 3.94)
 
     def results(of: Experiment, loss_of_b: float) -> list[str]:
@@ -128,7 +128,7 @@ def test_the_gates_of_a_run_are_tested_by_holm() -> None:
             result(
                 comparison_entry(one, ""),
                 3.0,
-                is_sure=None if of.design.max_loss_percent is None else one.judged.is_gate_sure,
+                is_decided=None if of.design.max_loss_percent is None else one.judged.is_gate_decided,
             )
             for one in comparisons
         ]
@@ -142,34 +142,38 @@ def test_the_gates_of_a_run_are_tested_by_holm() -> None:
 
 def test_a_sentence_says_that_a_gate_is_sure_only_by_holm(stored: Run) -> None:
     verdict = judge(stored)
-    (found,) = gate(verdict, 3.6, Sure([("b", "oltp_read_write")], ())).comparisons
+    (found,) = gate(verdict, 3.6, DecidedLimits([("b", "oltp_read_write")], ())).comparisons
     assert (found.result, gate(verdict, 3.6).result) == ("worse", "undecided")
-    check_sentences("sure only by Holm's test", found.sentence)
+    check_sentences("significant only by Holm's test", found.sentence)
 
 
 def test_the_procedure_alone_decides_a_declared_limit(stored: Run) -> None:
     """The interval is beyond the limit at 5 %, and the test, at 4 %, is not."""
     verdict = judge(stored)
     assert gate(verdict, 3.0).result == "worse"
-    (found,) = gate(verdict, 3.0, Sure((), ())).comparisons
+    (found,) = gate(verdict, 3.0, DecidedLimits((), ())).comparisons
     assert found.result == "undecided"
     check_sentences("beyond the limit only by the interval", found.sentence)
 
 
 def test_no_block_is_expected_to_decide_a_gate_that_a_load_or_noise_keeps_undecided() -> None:
     of = with_gate(experiment(loads=2), 3.0, stop=Stop())
-    # The mean gains 2 %, but one load surely loses 6 %.
+    # The mean gains 2 %, but one load significantly loses 6 %.
     one = progress([t for t in losing(of, 6.0, -10.0) if t.block < 12], of)
-    assert (one.is_sure, one.comparisons[0].blocks_still_expected) == (False, None)
+    assert (one.is_decided, one.comparisons[0].blocks_still_expected) == (False, None)
 
 
-def test_the_run_loop_knows_that_a_twin_whose_server_failed_has_an_unknown_floor() -> None:
+def test_the_run_loop_knows_that_a_copy_whose_server_failed_has_an_unknown_floor() -> None:
     """The p95 latency of b is 9 % higher, that of a failed server infinite."""
     load = Load(connections=(10,), rate=(100.0,), duration_s=10.0)
-    of = with_gate(twin_experiment(variants=3, twin=True).model_copy(update={"load": load}), 3.0, stop=Stop())
+    of = with_gate(
+        simulated_experiment(variants=3, identical_copy=True).model_copy(update={"load": load}),
+        3.0,
+        stop=Stop(),
+    )
 
-    def trials(*, twin_fails: bool) -> list[MeasuredTrial]:
-        found = measured(of, lambda trial: 0.0 if twin_fails and trial.variant == "a-again" else 100.0)
+    def trials(*, copy_fails: bool) -> list[MeasuredTrial]:
+        found = measured(of, lambda trial: 0.0 if copy_fails and trial.variant == "a-again" else 100.0)
         return [slower(one) for one in found if one.block < 12]
 
     def slower(one: MeasuredTrial) -> MeasuredTrial:
@@ -178,11 +182,11 @@ def test_the_run_loop_knows_that_a_twin_whose_server_failed_has_an_unknown_floor
             return one
         return replace(one, figures=replace(one.figures, latency_p95_us=latency))
 
-    assert progress(trials(twin_fails=False), of).is_sure
-    failing = trials(twin_fails=True)
+    assert progress(trials(copy_fails=False), of).is_decided
+    failing = trials(copy_fails=True)
     assert [one.floor_percent for one in compare_all(failing, of, [])][1:] == [math.inf]
     one = progress(failing, of)
-    assert (one.is_sure, one.comparisons[0].blocks_still_expected) == (False, None)
+    assert (one.is_decided, one.comparisons[0].blocks_still_expected) == (False, None)
 
 
 def gated(run: Run, max_loss_percent: float) -> Gate:
@@ -290,7 +294,7 @@ def suite_gate(*percent: float, blocks: int = 8) -> Gate:
         comparisons=[comparison_entry(one, "") for one in comparisons],
         checks=[],
     )
-    return gate(verdict, 3.0, sure(comparisons))
+    return gate(verdict, 3.0, decided_limits(comparisons))
 
 
 def test_the_gate_of_a_suite_has_one_answer_for_a_variant() -> None:

@@ -16,14 +16,14 @@ from tests.unit.test_judge_golden import recorded
 from dbdyno.checks.design import support_of_verdict
 from dbdyno.decide.comparison import Comparison
 from dbdyno.decide.decision import compare_all, compare_further
-from dbdyno.decide.second_lines import second_lines
+from dbdyno.decide.secondary_metrics import secondary_metrics
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.metrics import metric_key, metric_name, metric_text, percentile_of
 from dbdyno.experiment.model import Experiment, ServerSpec
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.measure.figures import figures
 from dbdyno.measure.window import windows
-from dbdyno.rules.design import few_beyond
+from dbdyno.rules.design import percentiles_of_few
 from dbdyno.say.sentence import metric_sentence, sentence
 from dbdyno.stats.histogram import merge
 from dbdyno.stats.verdict_rule import Verdict
@@ -118,7 +118,7 @@ def test_further_metrics_are_a_family_of_their_own() -> None:
     assert mean is not None
     assert rate is not None
     assert mean.effect_percent == pytest.approx(100.0 / (1.0 + rate.effect_percent / 100.0) - 100.0)
-    (lines,) = second_lines([primary], of)
+    (lines,) = secondary_metrics([primary], of)
     assert {line.metric for line in lines} & {"latency_p99_us", "latency_p95_us"} == {"latency_p95_us"}
 
 
@@ -188,11 +188,11 @@ def test_a_percentile_of_few_transactions_is_a_note_that_says_what_would_suffice
     trials = [
         replace(one, figures=replace(one.figures, events=10_000)) for one in trials_of(of) if one.figures
     ]
-    (note,) = few_beyond(trials, of)
+    (note,) = percentiles_of_few(trials, of)
     assert (note.code, note.level) == ("R13", "note")
     check_sentences("few transactions beyond a percentile", note.text)
     assert note.fix.startswith(f'Set duration = "{3 * of.load.duration_s:g}s" in [load]')
-    assert list(few_beyond(trials_of(experiment()), experiment())) == []
+    assert list(percentiles_of_few(trials_of(experiment()), experiment())) == []
 
 
 def test_blocks_that_are_too_few_for_the_further_metrics_are_a_note() -> None:
@@ -204,7 +204,7 @@ def test_blocks_that_are_too_few_for_the_further_metrics_are_a_note() -> None:
 
 
 def test_identical_variants_are_the_noise_floor_of_every_metric() -> None:
-    of = with_metrics(experiment(variants=3, twin=True, blocks=10))
+    of = with_metrics(experiment(variants=3, identical_copy=True, blocks=10))
     trials = trials_of(of, p99_of_b=1.5)
     assert further(of, trials)["latency_p99_us"].verdict is Verdict.SLOWER
     trials = [

@@ -63,18 +63,18 @@ def test_by_hand() -> None:
 
 def test_a_position_effect_of_5_percent_is_found_and_taken_out() -> None:
     random = np.random.default_rng(1)
-    count, sure, covers, crossover_covers = 300, 0, 0, 0
+    count, significant, covers, crossover_covers = 300, 0, 0, 0
     widths = []
     for seed in range(count):
         found = simulated(math.log(0.95), math.log(0.9), lambda: random.normal(0.0, 0.01), seed=seed)
         assert found is not None
-        sure += found.is_significant and found.effect_percent < 0.0
+        significant += found.is_significant and found.effect_percent < 0.0
         covers += found.interval_percent[0] <= -5.0 <= found.interval_percent[1]
         low, high = found.crossover_interval_percent
         crossover_covers += low <= -10.0 <= high
         widths.append(high - low)
     error = 3.0 * math.sqrt(0.029 * 0.971 / count)
-    assert sure / count > 0.95
+    assert significant / count > 0.95
     # 4 and 4 blocks have a level of 2 / 70.
     assert covers / count >= 0.971 - error
     assert crossover_covers / count >= 0.971 - error
@@ -82,15 +82,15 @@ def test_a_position_effect_of_5_percent_is_found_and_taken_out() -> None:
     assert np.mean(widths) < 4.0
 
 
-def test_without_one_it_is_seldom_sure() -> None:
+def test_without_one_it_is_seldom_significant() -> None:
     random = np.random.default_rng(2)
     count = 300
-    sure = 0
+    significant = 0
     for seed in range(count):
         found = simulated(0.0, math.log(0.9), lambda: random.normal(0.0, 0.02), seed=seed)
         assert found is not None
-        sure += found.is_significant
-    assert sure / count <= 2 / 70 + 3.0 * math.sqrt(2 / 70 * 68 / 70 / count)
+        significant += found.is_significant
+    assert significant / count <= 2 / 70 + 3.0 * math.sqrt(2 / 70 * 68 / 70 / count)
 
 
 @pytest.mark.parametrize("variants", ["ab", "abcd"])

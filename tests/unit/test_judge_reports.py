@@ -11,10 +11,10 @@ from benchmarks.truth.simulation import World, experiment, simulate
 from scipy import stats
 
 from dbdyno.decide.cost_changes import explain
+from dbdyno.decide.order_effect import shift_p_value
 from dbdyno.stats.family import ADVISORY_ALPHA, COSTS_ALPHA, costs_levels
 from dbdyno.stats.joint import family_p_values
 from dbdyno.stats.paired import ALPHA
-from dbdyno.stats.rank_sum import shift_p_value
 
 
 def test_a_large_run_seldom_names_a_cost_that_did_not_change() -> None:

@@ -80,13 +80,13 @@ STOPS: list[dict[str, Any]] = [
 ]
 
 
-def unsure_size(trial: Trial, _tick: int) -> int:
-    """c is surely slower; b is so at the level that Holm's procedure then gives it."""
+def unknown_size(trial: Trial, _tick: int) -> int:
+    """c is significantly slower; b is so at the level that Holm's procedure then gives it."""
     blocks = (-12, -30, -9, -25, -14, -20, 3, 4)
     return {"a": 1000, "b": 1000 + blocks[trial.block], "c": 700 + trial.block}[trial.variant]
 
 
-def twins(trial: Trial, _tick: int) -> int:
+def copies(trial: Trial, _tick: int) -> int:
     """Identical variants 3 % apart, b 2 %."""
     return around({"a": 1000, "a-again": 1030, "b": 1020}[trial.variant])(trial) + (
         0 if trial.variant == "a" else 2 * (trial.block % 2)
@@ -97,8 +97,10 @@ def twins(trial: Trial, _tick: int) -> int:
 FORMS: dict[str, Making] = {
     "a direction at every load": Making(speed=SLOWER),
     "a direction at the only load": Making(speed=SLOWER, connections=(10,)),
-    "a direction on average, sure at one load": Making(speed=at_levels(c10=1000, c20=1000, c40=1060)),
-    "a direction whose size is not sure": Making(names=("a", "b", "c"), connections=(10,), speed=unsure_size),
+    "a direction on average, significant at one load": Making(speed=at_levels(c10=1000, c20=1000, c40=1060)),
+    "a direction whose size is not known": Making(
+        names=("a", "b", "c"), connections=(10,), speed=unknown_size
+    ),
     "mixed": Making(speed=at_levels(c10=1250, c20=1000, c40=810)),
     "mixed, several loads": Making(speed=at_levels(c10=1250, c20=1100, c40=810)),
     "equivalent at several loads": Making(speed=against_1000(around(1001)), delta_percent=2.0),
@@ -122,7 +124,7 @@ FORMS: dict[str, Making] = {
         failed_by="harness",
     ),
     "undecided by ratios": Making(speed=against_1000(lambda trial: 1200 + 190 * STEPS[trial.block])),
-    "undecided over all loads, sure at one": Making(
+    "undecided over all loads, significant at one": Making(
         speed=against_1000(
             lambda trial: (
                 around(1080)(trial) if trial.point.connections == 40 else 1000 + 30 * STEPS[trial.block]
@@ -130,7 +132,7 @@ FORMS: dict[str, Making] = {
         )
     ),
     "less than identical variants differ by": Making(
-        names=("a", "a-again", "b"), identical=("a-again",), connections=(10,), speed=twins
+        names=("a", "a-again", "b"), identical=("a-again",), connections=(10,), speed=copies
     ),
     "too few blocks": Making(speed=SLOWER, blocks=3),
     "too few blocks are left": Making(failed=fails(3, 4, 5, 6, 7), **LOST),

@@ -17,7 +17,7 @@ from dbdyno.finding import Finding
 from dbdyno.measure.server_state import ServerState, read_state
 from dbdyno.rules.design import below_resolution
 from dbdyno.rules.host import machine
-from dbdyno.rules.server import cold_starts, debts, growth, idle_work
+from dbdyno.rules.server import cold_starts, growth, idle_work, pending_work
 from dbdyno.server_record import WorkRecord
 from dbdyno.store.measured import MeasuredTrial
 
@@ -88,16 +88,18 @@ def test_a_remote_server_has_no_machine() -> None:
 
 def test_positions_of_the_log_are_an_age() -> None:
     status = {"Innodb_redo_log_current_lsn": "900", "Innodb_redo_log_checkpoint_lsn": "100"}
-    assert read_state(record(status)).debts == {"Innodb_checkpoint_age": 800.0}
-    assert read_state(record({"Innodb_buffer_pool_pages_dirty": "12"})).debts == {
+    assert read_state(record(status)).pending_work == {"Innodb_checkpoint_age": 800.0}
+    assert read_state(record({"Innodb_buffer_pool_pages_dirty": "12"})).pending_work == {
         "Innodb_buffer_pool_pages_dirty": 12.0
     }
 
 
 def with_debts(amount: Callable[[MeasuredTrial], float]) -> list[Finding]:
     trials = trials_of()
-    states = {t.index: ServerState(debts={"Innodb_buffer_pool_pages_dirty": amount(t)}) for t in trials}
-    return list(debts(trials, states, OF))
+    states = {
+        t.index: ServerState(pending_work={"Innodb_buffer_pool_pages_dirty": amount(t)}) for t in trials
+    }
+    return list(pending_work(trials, states, OF))
 
 
 def test_a_variant_that_leaves_more_work_is_a_warning() -> None:

@@ -84,10 +84,10 @@ def test_durations_are_rough() -> None:
 
 def test_a_run_is_sure_as_soon_as_every_comparison_has_its_word() -> None:
     of = stopping(experiment(variants="abcd"))
-    assert not progress(trials(of, 8, -0.3), of).is_sure
-    assert progress(trials(of, 9, -0.3), of).is_sure
+    assert not progress(trials(of, 8, -0.3), of).is_decided
+    assert progress(trials(of, 9, -0.3), of).is_decided
     one = progress(trials(of, 9, 0.0), of)
-    assert not one.is_sure
+    assert not one.is_decided
     assert [(c.variant, c.workload) for c in one.comparisons] == [
         ("b", "oltp_read_write"),
         ("c", "oltp_read_write"),
@@ -95,14 +95,14 @@ def test_a_run_is_sure_as_soon_as_every_comparison_has_its_word() -> None:
     ]
 
 
-def test_a_run_without_comparisons_is_never_sure() -> None:
+def test_a_run_without_comparisons_is_never_decided() -> None:
     of = stopping(experiment(variants="a"))
-    assert progress(trials(of, 9, 0.0), of) == Progress(is_sure=False, comparisons=())
+    assert progress(trials(of, 9, 0.0), of) == Progress(is_decided=False, comparisons=())
 
 
 def test_equivalence_and_crossing_curves_are_answers_too() -> None:
     of = stopping(experiment(delta_percent=5.0))
-    assert progress(trials(of, 12, 0.0, noise=0.01), of).is_sure
+    assert progress(trials(of, 12, 0.0, noise=0.01), of).is_decided
     of = stopping(experiment(loads=2))
     crossing = [
         replace(trial, figures=replace(trial.figures, throughput=500.0))
@@ -111,7 +111,7 @@ def test_equivalence_and_crossing_curves_are_answers_too() -> None:
         for trial in trials(of, 12, 0.7)
     ]
     assert compare_all(crossing, of, [])[0].verdict == Verdict.MIXED
-    assert progress(crossing, of).is_sure
+    assert progress(crossing, of).is_decided
 
 
 def test_the_blocks_still_expected_follow_from_estimate_and_variation() -> None:
@@ -136,11 +136,11 @@ def test_a_half_width_is_a_rule_of_its_own() -> None:
         return found.comparisons[0].half_width_percent or math.inf
 
     results = {blocks: progress(trials(of, blocks, -0.3), of) for blocks in (7, 8, 20)}
-    assert not results[7].is_sure
-    assert all(one.is_sure == (half_width(one) <= 3.0) for one in results.values())
-    assert results[20].is_sure
+    assert not results[7].is_decided
+    assert all(one.is_decided == (half_width(one) <= 3.0) for one in results.values())
+    assert results[20].is_decided
     narrow = stopping(experiment(), half_width_percent=0.01)
-    assert not progress(trials(narrow, 20, -0.3), narrow).is_sure
+    assert not progress(trials(narrow, 20, -0.3), narrow).is_decided
 
 
 def test_identical_variants_have_no_answer_to_wait_for(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_identical_variants_have_no_answer_to_wait_for(tmp_path: Path) -> None:
     )
     run = make(tmp_path, making)
     assert [one.variant for one in decide(run).comparisons] == ["b"]
-    assert decide(run).is_sure
+    assert decide(run).is_decided
 
 
 def interrupted(blocks: int) -> Callable[[Trial], bool]:
@@ -171,7 +171,7 @@ def interrupted(blocks: int) -> Callable[[Trial], bool]:
 def test_only_finished_blocks_count_and_they_have_a_verdict(tmp_path: Path) -> None:
     making = Making(stop=Stop(), connections=(10,), speed=Arms(b=lambda trial: 80 + trial.block % 3))
     run = make(tmp_path, replace(making, absent=interrupted(9)))
-    add_ending(run, Ending(began_unix_us=0, ended_unix_us=1, why="sure"))
+    add_ending(run, Ending(began_unix_us=0, ended_unix_us=1, why="decided"))
     judge(run)
     verdict = verdict_of(run)
     curve = verdict["comparisons"][0]["curve"]
@@ -182,7 +182,7 @@ def test_only_finished_blocks_count_and_they_have_a_verdict(tmp_path: Path) -> N
         "blocks_at_most": 20,
         "half_width_percent": None,
         "is_met": True,
-        "why": "sure",
+        "why": "decided",
         "looks": [6, 7, 8, 9],
         "spending": "alpha (1 - 5 / n)",
     }
@@ -330,10 +330,10 @@ def test_a_run_goes_on_until_the_further_metrics_can_have_verdicts() -> None:
     of = stopping(experiment())
     design = of.design.model_copy(update={"metrics": ("throughput", "p99", "p95", "mean")})
     further = of.model_copy(update={"design": design})
-    assert progress(trials(of, 8, -0.7), of).is_sure
+    assert progress(trials(of, 8, -0.7), of).is_decided
     one = progress(trials(further, 8, -0.7), further)
-    assert (one.is_sure, one.comparisons[0].blocks_still_expected) == (False, 1)
-    assert progress(trials(further, 9, -0.7), further).is_sure
+    assert (one.is_decided, one.comparisons[0].blocks_still_expected) == (False, 1)
+    assert progress(trials(further, 9, -0.7), further).is_decided
 
 
 def test_loads_with_opposite_effects_are_mixed_at_the_level_of_the_test() -> None:
@@ -350,7 +350,7 @@ def test_loads_with_opposite_effects_are_mixed_at_the_level_of_the_test() -> Non
         (one,) = compare_all(measured(of, throughput), of, [])
         effects = [load for load in one.judged.load_effects if load]
         if all(load.p_value <= 0.05 for load in one.judged.assessment.load_effects if load):
-            is_sure = all(load.p_value <= 0.04 for load in one.judged.assessment.load_effects if load)
-            assert (one.judged.verdict is Verdict.MIXED) == is_sure, (seed, effects)
-            levels.add(str(is_sure))
+            is_decided = all(load.p_value <= 0.04 for load in one.judged.assessment.load_effects if load)
+            assert (one.judged.verdict is Verdict.MIXED) == is_decided, (seed, effects)
+            levels.add(str(is_decided))
     assert levels == {"True", "False"}

@@ -21,7 +21,7 @@ from tests.unit.test_judge_why import edges
 
 from dbdyno.decide.comparison import comparison_entry
 from dbdyno.decide.decision import compare_all, share_of_verdicts
-from dbdyno.decide.gate import gate, sure
+from dbdyno.decide.gate import decided_limits, gate
 from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.model import Experiment, OltpWorkload, Stop
 from dbdyno.experiment.reading import read_bytes
@@ -89,7 +89,7 @@ def test_the_headline_of_many_tests_is_that_of_the_suite(tmp_path: Path) -> None
     read = [
         VerdictFile.model_validate_json((one["path"] / "verdict.json").read_text()) for one in (many, few)
     ]
-    assert [len(one.headlines) for one in read] == [1, 3]
+    assert [len(one.summary_sentences) for one in read] == [1, 3]
 
 
 def test_the_costs_of_a_suite_are_tested_together(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def _joint_p_value(rows: Sequence[Sequence[float]], row: int) -> float:
     return float(np.mean(reached))
 
 
-def test_the_table_has_a_row_for_each_test_and_a_colour_for_what_is_sure(tmp_path: Path) -> None:
+def test_the_table_has_a_row_for_each_test_and_a_colour_for_what_is_significant(tmp_path: Path) -> None:
     path = judged(tmp_path, making())["path"]
     table = next(suite_tables(VerdictFile.model_validate_json((path / "verdict.json").read_text())))
     assert [test for test, _ in table.rows] == list(NAMES)
@@ -170,8 +170,8 @@ class TestFalseDiscoveries:
         assert (found > 0) == (effects > 0)
 
     def test_directions_that_cannot_be_do_not_raise_the_level(self) -> None:
-        """Five tests are surely faster by less than the declared 5 %, and one is slower at a level that only
-        six directions would allow."""
+        """Five tests are significantly faster by less than the declared 5 %, and one is slower at a level
+        that only six directions would allow."""
         small = {f"test-{n:02}": (1.01,) for n in range(5)}
         words = []
         for delta_percent in (None, 5.0):
@@ -248,12 +248,12 @@ class TestSingleLoads:
         comparisons = compare_all(_with_effects(trials, {"test-00": (1.28, 0.82)}), of, [])
         assert [str(word) for word in comparisons[0].judged.load_verdicts] == ["faster", "slower"]
         assert [str(one.verdict) for one in comparisons] == ["mixed", *["undecided"] * 9]
-        found = gate(verdict_file(of, comparisons), 3.0, sure(comparisons))
+        found = gate(verdict_file(of, comparisons), 3.0, decided_limits(comparisons))
         assert [one.result for one in found.comparisons] == ["undecided", *["not-inferior"] * 9]
         assert found.result == "undecided"
 
     def test_all_loads_of_all_tests_have_intervals_after_eight_blocks(self) -> None:
-        """Also in a run that may stop, which must not be sure while a load is surely worse."""
+        """Also in a run that may stop, which must not be decided while a load is significantly worse."""
         of = stopping(_suite(blocks=8, tests=3, loads=2))
         trials = simulate(of, World(sd=0.005), np.random.default_rng(2))
         trials = [one for one in trials if one.block < 8]

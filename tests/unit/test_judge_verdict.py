@@ -135,10 +135,12 @@ class TestDirection:
         verdict = judged(tmp_path, Making(speed=against_1000(b)))
         assert curve(verdict)["verdict"] == "undecided"
         assert [point["verdict"] for point in points(verdict)] == ["undecided", "undecided", "faster"]
-        check_sentences("undecided, sure at one load", curve(verdict)["sentence"])
+        check_sentences("undecided, significant at one load", curve(verdict)["sentence"])
 
     def test_an_interval_holds_zero_exactly_where_there_is_no_word(self) -> None:
-        """Between 1/5 and all of its share a load is sure by its own test, and has no word in the family."""
+        """Between 1/5 and all of its share a load is significant by its own test, and has no word in the
+        family.
+        """
         of, noise, extended, given = experiment(loads=3), np.random.default_rng(1), 0, 0
         for _ in range(150):
             trials = measured(of, uneven(noise))
@@ -206,7 +208,7 @@ class TestEquivalent:
         """Opposite differences of 3 % at two loads cancel out on average."""
 
         def b(trial: Trial) -> int:
-            # Not sure at any load: the blocks differ by more.
+            # Not significant at any load: the blocks differ by more.
             wide = {10: 25 + 12 * STEPS[trial.block], 20: 0, 40: -25 - 12 * STEPS[trial.block]}
             return 1000 + STEPS[trial.block] + wide[trial.point.connections]
 
@@ -277,7 +279,7 @@ class TestUnfinished:
         check_sentences("no block is finished", found["sentence"])
 
     def test_it_passes_none_of_its_share_to_the_others(self, tmp_path: Path) -> None:
-        """b alone has p = 10/256: too much for half of 5 %. c is surely slower, and is not finished."""
+        """b alone has p = 10/256: too much for half of 5 %. c is clearly slower, and not finished."""
         blocks = (-12, -30, -9, -25, -14, -20, 3, 4)
 
         def speed(trial: Trial, _tick: int) -> int:
@@ -415,7 +417,7 @@ class TestFamily:
         assert b["verdict"] == "slower"
         low, high = b["interval_percent"]
         assert low < 0.0 <= high
-        assert "the direction is sure by Holm's test, the size is not" in b["sentence"]
+        assert "the direction is significant by Holm's test, the size is not" in b["sentence"]
 
 
 class TestIdentical:
@@ -494,9 +496,9 @@ class TestIdentical:
             identical=("a2", "a3"),
             speed=lambda trial, _tick: around(speeds[trial.variant])(trial),
         )
-        *twins, b = judged(tmp_path, making)["comparisons"]
+        *copies, b = judged(tmp_path, making)["comparisons"]
         assert b["curve"]["noise_floor_percent"] == pytest.approx(
-            max(abs(end) for twin in twins for end in twin["curve"]["interval_percent"])
+            max(abs(end) for copy in copies for end in copy["curve"]["interval_percent"])
         )
         assert b["curve"]["verdict"] == "undecided"
 
@@ -568,7 +570,7 @@ class TestOpenLoop:
         (point,) = points(verdict)
         assert not {"bound", "censored"} & point.keys()
         assert (point["verdict"], None in point["interval_percent"]) == ("slower", False)
-        lines = {line["metric"] for line in verdict["comparisons"][0]["second_lines"]}
+        lines = {line["metric"] for line in verdict["comparisons"][0]["secondary_metrics"]}
         assert "latency_p50_us" in lines
 
     def test_where_both_were_nothing_is_known(self, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""R01: the test for drift keeps its promise on simulated trials, and says by how much and whose."""
+"""R01: the test for drift keeps its error rate on simulated trials, and says by how much and whose."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_what_is_a_finding(drifted: Drift | None, what: str | None, words: str) 
 
 
 def test_a_difference_alone_is_told_as_one() -> None:
-    """Both waver alike from block to block; only their difference is sure."""
+    """Both waver alike from block to block; only their difference is significant."""
     found = warm_state(
         made(Drift(0.03, 0.0, 0.0), Drift(-0.03, 0.0, 0.0), blocks=10, jitter=0.2),
         experiment(DECLARED_5),

@@ -16,7 +16,7 @@ from dbdyno.commands.report import Format, report
 from dbdyno.commands.show import show
 from dbdyno.commands.stored_run import judge_again
 from dbdyno.experiment.base import file_keys
-from dbdyno.experiment.load import Promise
+from dbdyno.experiment.load import LatencyObjective
 from dbdyno.experiment.model import (
     Client,
     Design,
@@ -144,7 +144,7 @@ def test_factors_are_judged_again_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "stop", [None, Stop(max_blocks=12)], ids=["a fixed number of blocks", "stopped when sure"]
+    "stop", [None, Stop(max_blocks=12)], ids=["a fixed number of blocks", "stopped when decided"]
 )
 def test_what_is_left_out_does_not_count(tmp_path: Path, stop: Stop | None) -> None:
     """Block 3 and 20 connections are slow in b alone, and so is a workload."""
@@ -196,22 +196,22 @@ def test_a_repeat_is_left_out_with_its_block(tmp_path: Path) -> None:
 
 
 def test_the_rates_of_a_probe_can_be_left_out() -> None:
-    experiment = with_promise()
+    experiment = with_objective()
     experiment.load.set_found_rates((100.0, 200.0, 300.0))
     changed = read_changes(experiment, (), ("rate=200",), {1: None}).apply(experiment)
     assert [point.rate for point in changed.load.points()] == [100.0, 300.0]
     assert [point.rate for point in experiment.load.points()] == [100.0, 200.0, 300.0]
-    with pytest.raises(Problem, match="a promise needs 2 loads, and fewer would be left"):
+    with pytest.raises(Problem, match="a latency objective needs 2 loads, and fewer would be left"):
         read_changes(experiment, (), ("rate=200", "rate=100"), {1: None})
-    with pytest.raises(Problem, match="with a promise the capacity is judged"):
+    with pytest.raises(Problem, match="with a latency objective the capacity is judged"):
         read_changes(experiment, ('design.metrics=["p99"]',), (), {1: None})
 
 
-def with_promise() -> Experiment:
+def with_objective() -> Experiment:
     return Experiment(
         name="x",
         workloads=(OltpWorkload(name="oltp_read_write"),),
-        load=Load(connections=(8,), promise=Promise(p99_s=0.01), duration_s=1.0),
+        load=Load(connections=(8,), latency_objective=LatencyObjective(p99_s=0.01), duration_s=1.0),
         variants=(Variant(name="a"), Variant(name="b", server=ServerSpec(variables={"x": 1}))),
     )
 

@@ -31,7 +31,7 @@ IDIOMS = {
     r"\bsomebody\b": "a user, another process",
     r"\bone's own\b": "your own",
     r"\btheirs\b|\bours\b": "the noun itself",
-    r"\boff contract\b|\bcontracts?\b": "expected row count, promise",
+    r"\boff contract\b|\bcontracts?\b": "expected row count",
     r"\bcarry the sentence\b|\bcannot carry\b": "support the claim",
     r"\bheld against\b": "checked against",
     r"\bwhat stands\b|\bstands? (?:in|there|above|below|at|behind|alone|again|under)\b|\bstood\b": "is",

@@ -19,8 +19,8 @@ from tests.unit.stored_run import Making, make
 
 from dbdyno import text
 from dbdyno.commands.options import require_language
+from dbdyno.generate import patterns
 from dbdyno.languages import IN_ENGLISH, Translator, languages, translator
-from dbdyno.languages.extract import patterns
 from dbdyno.problem import Problem
 from dbdyno.report import page as page_module
 from dbdyno.report.markdown import as_markdown
@@ -65,9 +65,7 @@ def test_every_pattern_has_a_translation_with_its_values(code: str) -> None:
     path = resources.files("dbdyno.languages").joinpath(f"{code}.po")
     catalogue = polib.pofile(path.read_text(encoding="utf-8"))
     entries = {(entry.msgid, entry.msgid_plural): entry for entry in catalogue}
-    assert set(entries) == set(patterns()), (
-        "python -m dbdyno.languages.extract brings the catalogue up to date"
-    )
+    assert set(entries) == set(patterns()), "make docs brings the catalogue up to date"
     for (one, many), entry in entries.items():
         translations = list(entry.msgstr_plural.values()) if many else [entry.msgstr]
         assert all(translations), one

@@ -11,7 +11,7 @@ from tests.unit.stored_run import Making, experiment, make, store, stream
 
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
-from dbdyno.measure.preview import live_percentile_us
+from dbdyno.measure.figures import live_percentile_us
 from dbdyno.store import Run
 from dbdyno.store.live import RunFollower
 from dbdyno.store.trial import TrialWriter

@@ -65,7 +65,7 @@ def test_limits_are_in_the_plan(tmp_path: Path) -> None:
     ("load", "problem"),
     [
         ("rate = [50, 100]\nmax_rate = 100", "max_rate is for closed loops"),
-        ('promise = { p99 = "5ms" }\nmax_rate = 100', "max_rate is for closed loops"),
+        ('latency_objective = { p99 = "5ms" }\nmax_rate = 100', "max_rate is for closed loops"),
         ("max_rate = 0.001", "load.max_rate = 0.001"),
         ('abort_if = { p99 = "2h" }', "load.abort_if.p99 = 7200.0: must be at most"),
         ("abort_if = {}", "abort_if is at least one limit"),

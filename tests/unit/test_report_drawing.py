@@ -201,8 +201,8 @@ def test_the_verdict_of_an_older_dbdyno_is_judged_again_and_of_a_newer_one_refus
     with pytest.raises(StoreProblem, match="has not been judged"):
         report.write(run)
     show(run.path, Format.HTML)
-    assert verdict_of(run)["schema"] == 2
+    assert verdict_of(run)["schema"] == 3
     assert "not run" in joined(page_of(run).text)
-    files.write_json(run.path / VERDICT, {**verdict, "schema": 3})
+    files.write_json(run.path / VERDICT, {**verdict, "schema": 4})
     with pytest.raises(StoreProblem, match="written by a newer dbdyno"):
         report.write(run)

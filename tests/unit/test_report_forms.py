@@ -509,7 +509,9 @@ def test_tables_and_sentences_give_the_same_ratio() -> None:
         assert sentence.endswith(f"{low} to {high} times)")
 
 
-def test_second_lines_have_a_table_and_the_sentence_about_closed_loops_stands_once(tmp_path: Path) -> None:
+def test_secondary_metrics_have_a_table_and_the_sentence_about_closed_loops_stands_once(
+    tmp_path: Path,
+) -> None:
     line = {
         "at": {"connections": 16},
         "metric": "latency_p99_us",
@@ -522,7 +524,7 @@ def test_second_lines_have_a_table_and_the_sentence_about_closed_loops_stands_on
         "direction": "worse",
     }
     errors = line | {"metric": "errors_per_1000", "baseline": 4.0, "variant": 4.1, "direction": None}
-    run = Judged(more={"second_lines": [line, errors]}).write(tmp_path)
+    run = Judged(more={"secondary_metrics": [line, errors]}).write(tmp_path)
     page = text_of(run)
     assert "Latency, errors and stability: b against a" in page
     assert "16 connections p99 latency 4.00 ms 5.52 ms +38.0 % [+30.1, +46.2] worse" in page

@@ -17,10 +17,10 @@ from dbdyno.experiment.model import Client, Design, Experiment, Load, OltpWorklo
 from dbdyno.experiment.schedule import schedule
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import pilot, progress
-from dbdyno.run.ceiling import measure_ceilings
 from dbdyno.run.compare import compare
 from dbdyno.run.data_state import DataState
 from dbdyno.run.engine import Command, Engine
+from dbdyno.run.pilot import measure_ceilings
 from dbdyno.run.preflight import preflight
 from dbdyno.run.repeating import CannotRunProblem
 from dbdyno.run.sweep import sweep

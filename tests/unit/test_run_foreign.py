@@ -15,8 +15,15 @@ import psutil
 import pytest
 
 from dbdyno.experiment.model import Client, Experiment, Load, OltpWorkload, ServerSpec, Variant
-from dbdyno.run.foreign import Reading, Scope, foreign_load, parse_cpus, parse_process
-from dbdyno.run.foreign_meter import ForeignMeter, create_meter
+from dbdyno.run.foreign import (
+    ForeignMeter,
+    Reading,
+    Scope,
+    create_meter,
+    foreign_load,
+    parse_cpus,
+    parse_process,
+)
 from dbdyno.server_record import ForeignRecord
 from dbdyno.servers import usage
 from dbdyno.servers.kinds.process import online_cpus, server_cpus

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from dbdyno.explain import costs
-from dbdyno.run.foreign_meter import ForeignMeter
+from dbdyno.run.foreign import ForeignMeter
 from dbdyno.run.sampling import Sampler
 from dbdyno.servers.server import Description, Server, ServerProblem
 

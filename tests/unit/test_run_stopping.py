@@ -52,12 +52,12 @@ def stopping_experiment(basedir: Path, **stop: Any) -> Experiment:
 
 
 def judge_is_sure_after(monkeypatch: pytest.MonkeyPatch, blocks: int) -> list[int]:
-    """Let the judge be sure from so many blocks on. Returns the trials that it saw at each look."""
+    """Let the judge decide from so many blocks on. Returns the trials that it saw at each look."""
     looks: list[int] = []
 
     def decide(run: Run) -> Progress:
         looks.append(len(run.trials()))
-        return Progress(is_sure=len(run.trials()) >= 2 * blocks, comparisons=())
+        return Progress(is_decided=len(run.trials()) >= 2 * blocks, comparisons=())
 
     monkeypatch.setattr(stopping, "decide", decide)
     return looks
@@ -84,18 +84,19 @@ def test_it_ends_when_the_judge_is_sure_and_may_get_more_blocks(
     run = created(given, tmp_path)
     looks = judge_is_sure_after(monkeypatch, 3)
     listening = call(run)
-    assert (looks, len(run.trials()), ends(run)) == ([2, 4, 6], 6, ["sure"])
+    assert (looks, len(run.trials()), ends(run)) == ([2, 4, 6], 6, ["decided"])
     lines = [block_text(value) for value in listening.values if isinstance(value, progress.BlockEnded)]
     assert lines == [
         "block 1 of at most 5; no verdict is possible yet",
         "block 2 of at most 5; no verdict is possible yet",
-        "block 3 of at most 5; sure, so no more blocks are needed (narrower interval: --resume --blocks +N)",
+        "block 3 of at most 5; decided, so no more blocks are needed "
+        "(narrower interval: --resume --blocks +N)",
     ]
     # Another call has nothing to do.
     assert call(run).ended() == []
-    # A top-up runs its blocks although the verdict is sure, first those of the plan and then new ones.
+    # A top-up runs its blocks although the verdict is decided, first those of the plan and then new ones.
     assert [index for index, _ in call(run, Limits(more_blocks=4)).ended()] == list(range(6, 14))
-    assert (len(planned_blocks(run.schedule())), ends(run)[1:]) == (7, ["sure", "blocks"])
+    assert (len(planned_blocks(run.schedule())), ends(run)[1:]) == (7, ["decided", "blocks"])
     assert run.schedule() == list(schedule(given, 7))
 
 
@@ -108,7 +109,7 @@ def test_without_top_up_no_block_is_added_beyond_the_largest_number(
     with pytest.raises(Problem, match="at most 5 blocks and cannot get 1 more: with top_up"):
         call(run, Limits(more_blocks=3))
     # A refused call changes nothing.
-    assert ends(run) == ["sure"]
+    assert ends(run) == ["decided"]
     assert steps(call(run)) == ["the run has ended; --resume --blocks +4 adds four blocks"]
     assert len(call(run, Limits(more_blocks=2)).ended()) == 4
     assert steps(call(run)) == ["the run has ended"]
@@ -127,7 +128,7 @@ def test_a_refused_top_up_adds_no_blocks(
     ):
         with pytest.raises(Problem, match=message):
             call(run, limits)
-    assert (len(run.schedule()), ends(run), call(run).ended()) == (10, ["sure"], [])
+    assert (len(run.schedule()), ends(run), call(run).ended()) == (10, ["decided"], [])
 
 
 def test_the_command_that_continues_a_top_up_names_the_blocks_that_are_left(
@@ -176,7 +177,7 @@ def test_an_interrupted_call_is_continued_in_the_middle_of_its_block(
     with pytest.raises(KeyboardInterrupt):
         compare(run.experiment(), run, Listening(1, interrupt))
     call(run)
-    assert (looks, ends(run)) == ([2, 4], ["interrupted", "sure"])
+    assert (looks, ends(run)) == ([2, 4], ["interrupted", "decided"])
 
 
 def test_a_disturbed_block_is_repeated_before_the_next_one_and_before_the_look(
@@ -259,10 +260,10 @@ def test_the_line_after_a_block_is_about_the_least_precise_comparison() -> None:
         "about 5 more blocks would be needed"
     )
     beyond = progress.BlockEnded(9, 20, Progress(True, (other,)), 60.0, None)
-    assert block_text(beyond) == "block 9 of at most 20: c +3.0 to ∞ %; sure"
-    sure = progress.BlockEnded(9, 20, Progress(True, (other,)), 60.0, "sure")
-    assert block_text(sure).startswith(
-        "block 9 of at most 20: c +3.0 to ∞ %; sure, so no more blocks are needed ("
+    assert block_text(beyond) == "block 9 of at most 20: c +3.0 to ∞ %; decided"
+    decided = progress.BlockEnded(9, 20, Progress(True, (other,)), 60.0, "decided")
+    assert block_text(decided).startswith(
+        "block 9 of at most 20: c +3.0 to ∞ %; decided, so no more blocks are needed ("
     )
 
 

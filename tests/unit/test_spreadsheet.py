@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.unit.stored_run import Making, make
 
-from dbdyno import spreadsheet
+from dbdyno import result_text
 from dbdyno.exports import WRITERS
 from dbdyno.report import tables
 from dbdyno.verdict import judge
@@ -37,7 +37,7 @@ from dbdyno.verdict import judge
     ],
 )
 def test_a_cell_is_no_formula(text: object, shown: object) -> None:
-    assert spreadsheet.cell(text) == shown
+    assert result_text.cell(text) == shown
 
 
 def test_names_and_errors_are_no_formulas(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dbdyno.decide.order_effect import shift
 from dbdyno.stats.difference import difference, log_ratio
 from dbdyno.stats.paired import Bound, Effect
-from dbdyno.stats.rank_sum import shift
 from dbdyno.stats.signed_rank import hodges_lehmann, interval, percent
 
 EXPERIMENTS = 1_500

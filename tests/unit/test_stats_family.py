@@ -191,9 +191,9 @@ def test_the_chance_of_any_false_word_is_5_percent(slower: str, heavy: bool) -> 
 
 
 def test_a_comparison_whose_equivalence_is_open_keeps_its_budget() -> None:
-    sure, other = ComparisonTests(0.001, 10), ComparisonTests(0.04, 10)
-    assert [one.overall for one in decide([sure, other])] == [True, True]
-    open_ = replace(sure, has_open_equivalence=True)
+    clear, other = ComparisonTests(0.001, 10), ComparisonTests(0.04, 10)
+    assert [one.overall for one in decide([clear, other])] == [True, True]
+    open_ = replace(clear, has_open_equivalence=True)
     assert [(one.overall, one.is_complete) for one in decide([open_, other])] == [
         (True, False),
         (False, False),

@@ -1,4 +1,4 @@
-"""The inverted joint sign-flip test against a brute-force computation, and its promise in simulation."""
+"""The inverted joint sign-flip test against a brute-force computation, and its error rate in simulation."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_an_infinite_value_counts_as_a_large_one_of_its_sign() -> None:
     assert finite_row(np.array([-math.inf] * 3)).tolist() == [-FAR] * 3
     row = np.array([0.3, -0.2, math.inf, -math.inf])
     assert finite_row(-row).tolist() == (-finite_row(row)).tolist()
-    # Among exact rows, one with a failure among clear differences is as sure as the others.
+    # Among exact rows, one with a failure among clear differences is as significant as the others.
     clear = [-0.30, -0.31, -0.29, -0.32, -0.28, -0.30, -0.31, -math.inf]
     found = joint(np.vstack([noisy(29, 8, 5) * 0.1, [clear]]))
     assert found[-1].p_value == 1 / 2**7

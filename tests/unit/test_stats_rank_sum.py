@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
-from dbdyno.stats.rank_sum import EXACT_MAX, null_counts, shift
+from dbdyno.decide.order_effect import EXACT_MAX, null_counts, shift
 
 Sample = NDArray[np.float64]
 

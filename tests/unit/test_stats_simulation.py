@@ -1,4 +1,4 @@
-"""Whether the words keep their promise: simulated experiments with the noise that databases really make.
+"""Whether verdicts keep their error rate: simulated experiments with the noise that databases really make.
 
 Each trial's throughput is the mean of an autocorrelated series of seconds, times a mode drawn at the server's
 start (a restart lands in the fast or the slow memory layout), times a drift over the whole experiment.

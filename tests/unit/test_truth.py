@@ -1,9 +1,9 @@
-"""The promises of the verdict, measured on fewer experiments than `make bench-truth` takes."""
+"""The guarantees of the verdict, measured on fewer experiments than `make bench-truth` takes."""
 
 from __future__ import annotations
 
 import pytest
-from benchmarks.truth.guarantees import common_practice, measure, promises
+from benchmarks.truth.guarantees import common_practice, guarantees, measure
 from benchmarks.truth.row import Row, Sample, merge
 from benchmarks.truth.simulation import experiment
 
@@ -12,13 +12,13 @@ from dbdyno.experiment.differences import is_identical
 EXPERIMENTS = 30
 
 
-@pytest.mark.parametrize("index", range(len(promises())))
-def test_a_promise_is_kept(index: int) -> None:
-    for row in measure(index, Sample(max(1, EXPERIMENTS // promises()[index].cost))):
-        assert row.holds, f"{row.promise}: {row.measured:.1%} of {row.experiments}, limit {row.limit:.1%}"
+@pytest.mark.parametrize("index", range(len(guarantees())))
+def test_a_guarantee_is_kept(index: int) -> None:
+    for row in measure(index, Sample(max(1, EXPERIMENTS // guarantees()[index].cost))):
+        assert row.holds, f"{row.guarantee}: {row.measured:.1%} of {row.experiments}, limit {row.limit:.1%}"
 
 
-def test_parts_of_a_promise_make_one_row() -> None:
+def test_parts_of_a_guarantee_make_one_row() -> None:
     row = merge([Row("p", 100, 0.02, 0.05), Row("p", 300, 0.06, 0.05)])
     assert row.experiments == 400
     assert row.measured == pytest.approx(0.05)
@@ -34,8 +34,8 @@ def test_an_experiment_is_in_one_part_only() -> None:
     assert len({Sample(10, part).seed(seed) for part in range(50) for seed in range(1, 40)}) == 50 * 39
 
 
-def test_a_twin_is_the_baseline_again() -> None:
-    of = experiment(variants=3, twin=True)
+def test_an_identical_copy_is_the_baseline_again() -> None:
+    of = experiment(variants=3, identical_copy=True)
     assert {variant.name: is_identical(of, variant) for variant in of.variants} == {
         "a": True,
         "a-again": True,

@@ -17,7 +17,7 @@ from dbdyno.finding import Finding, Level
 from dbdyno.run.description import describe
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection
-from dbdyno.servers.load_connection import open_load_connection
+from dbdyno.servers.kinds.remote_protocol import open_load_connection
 from dbdyno.servers.proxies import PROGRAMS
 from dbdyno.servers.proxies.proxy import Pool
 from dbdyno.servers.server import Description, Server, ServerProblem

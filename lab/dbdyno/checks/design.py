@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dbdyno.checks.host import is_local
 from dbdyno.checks.register import Context, Moment, check
 from dbdyno.decide.decision import verdict_test
-from dbdyno.decide.second_lines import BEYOND_MIN
+from dbdyno.decide.secondary_metrics import BEYOND_MIN
 from dbdyno.experiment.base import format_duration, parse_cpus
 from dbdyno.experiment.differences import is_identical, list_differences
 from dbdyno.experiment.family import allows_false_discoveries, error_shares, family_size
@@ -51,12 +51,12 @@ def support_of_verdict(experiment: Experiment) -> Iterator[Finding]:
     compared variants, whose workloads are tested jointly, or of all main effects and interactions: 6 blocks
     for K = 1, 7 for three, 8 for six. With `design.stop`, `max_blocks` and `max_time` must allow for the
     first look that can give a verdict (8 blocks for K = 1, 9 for two). Points in a fixed order run in the
-    state that earlier points left. A promised percentile of latency needs at least 30 transactions beyond it
-    in each trial. With a single variant nothing is compared. Several declared differences between a variant
-    and the baseline are confounded, unless the variants are all combinations of declared factors, whose
-    effects the judge separates. CPU time per transaction needs servers whose processes dbdyno sees: without,
-    it is a stop if it is the metric of the verdict. Each of these is a warning. Identical variants are a
-    note: an A/A test, which measures the noise floor.
+    state that earlier points left. The percentile of a latency objective needs at least 30 transactions
+    beyond it in each trial. With a single variant nothing is compared. Several declared differences between a
+    variant and the baseline are confounded, unless the variants are all combinations of declared factors,
+    whose effects the judge separates. CPU time per transaction needs servers whose processes dbdyno sees:
+    without, it is a stop if it is the metric of the verdict. Each of these is a warning. Identical variants
+    are a note: an A/A test, which measures the noise floor.
     """
     yield from _block_findings(experiment)
     if experiment.design.order == "given" and len(experiment.load.points()) > 1:
@@ -76,7 +76,7 @@ def support_of_verdict(experiment: Experiment) -> Iterator[Finding]:
             compose("Add a second [[variant]]"),
             variants=[experiment.variants[0].name],
         )
-    yield from _promise_findings(experiment)
+    yield from _objective_findings(experiment)
     yield from _slot_findings(experiment)
     yield from _cpu_findings(experiment)
     baseline = experiment.variants[0]
@@ -205,27 +205,28 @@ def _stop_findings(experiment: Experiment, stop: Stop, sentences: int, needed: i
         )
 
 
-def _promise_findings(experiment: Experiment) -> Iterator[Finding]:
-    """A warning if a promised percentile depends on a few transactions. Unknown rates are checked when the
-    probe has found them.
+def _objective_findings(experiment: Experiment) -> Iterator[Finding]:
+    """A warning if the percentile of the objective depends on a few transactions. Unknown rates are checked
+    when the probe has found them.
     """
     load = experiment.load
-    if load.promise is None or not load.has_rates:
+    if load.latency_objective is None or not load.has_rates:
         return
     lowest = min(float(point.rate or 0.0) for point in load.points())
-    beyond = lowest * load.duration_s * load.promise.share_beyond
+    beyond = lowest * load.duration_s * load.latency_objective.share_beyond
     if beyond < BEYOND_MIN:
-        needed_s = math.ceil(BEYOND_MIN / lowest / load.promise.share_beyond)
+        needed_s = math.ceil(BEYOND_MIN / lowest / load.latency_objective.share_beyond)
         yield _warn(
             compose(
                 "{percentile} of a trial at {lowest:g} transactions/s depends on {beyond:.1f} "
-                "transactions, so capacities are noisy, and a few queued ones break the promise",
-                percentile=load.promise.percentile,
+                "transactions, so capacities are noisy, and a few queued ones miss the latency objective",
+                percentile=load.latency_objective.percentile,
                 lowest=lowest,
                 beyond=beyond,
             ),
             compose(
-                'Set duration = "{needed_s}s" in [load], or promise a lower percentile', needed_s=needed_s
+                'Set duration = "{needed_s}s" in [load], or name a lower percentile in latency_objective',
+                needed_s=needed_s,
             ),
             rate=lowest,
             beyond=beyond,

@@ -307,7 +307,7 @@ def data_bytes(experiment: Experiment, variant: Variant) -> float:
 
 
 def data_fit_into_cache(experiment: Experiment, variant: Variant) -> bool:
-    """Whether the data of the variant surely stay in the cache that it declares, or has by default."""
+    """Whether the data of the variant stay in the cache that it declares, or has by default."""
     return data_bytes(experiment, variant) <= CACHE_SHARE * cache_bytes(variant)
 
 

@@ -23,7 +23,7 @@ from dbdyno.experiment.quantities import (
 )
 from dbdyno.finding import Finding
 from dbdyno.servers.admin import answers
-from dbdyno.servers.load_connection import open_load_connection
+from dbdyno.servers.kinds.remote_protocol import open_load_connection
 from dbdyno.servers.products.declaration import read_declaration
 from dbdyno.servers.server import Description, ServerProblem
 from dbdyno.text import compose, compose_count, join, mark

@@ -29,10 +29,10 @@ from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Statement, describe
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
-from dbdyno.servers.load_connection import open_load_session
+from dbdyno.servers.kinds.remote_protocol import open_load_session
 from dbdyno.servers.products.declaration import PRODUCTS
-from dbdyno.servers.products.plan import Plan
 from dbdyno.servers.products.postgresql import iterate_nodes, plan_root
+from dbdyno.servers.products.product import Plan
 from dbdyno.servers.server import Description, Server, ServerProblem, StatementRefused
 from dbdyno.text import compose, join, mark
 

@@ -243,10 +243,10 @@ class Bisection:
 
 
 def _without_hint(listen: Listener) -> Listener:
-    """A listener that does not say how a run that is sure gets more blocks: the bisection needs no more."""
+    """A listener that does not say how a decided run gets more blocks: the bisection needs no more."""
 
     def tell(value: Progress) -> None:
-        if isinstance(value, BlockEnded) and value.why == "sure":
+        if isinstance(value, BlockEnded) and value.why == "decided":
             value = replace(value, why=None)
         listen(value)
 
@@ -313,7 +313,8 @@ def result_sentence(answer: Answer, versions: Versions, record: BisectionRecord)
         estimate = f": {effect_text(metric, whole)}" if whole else ""
         reason = f" ({answer.premise.reason})" if answer.premise.reason else ""
         return (
-            f"Nothing to bisect: {bad} does not surely differ from {good}{estimate}; {blocks_count(blocks)}"
+            f"Nothing to bisect: {bad} does not significantly differ from {good}{estimate}; "
+            f"{blocks_count(blocks)}"
             f"{reason}."
         )
     clause = _clause(metric, whole.effect_percent)

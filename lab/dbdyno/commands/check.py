@@ -163,7 +163,9 @@ def _time_text(experiment: Experiment, made: Plan) -> str:
         return f"about {format_duration(overall_s)}: {blocks} {parts}"
     # No block begins that would end after the time, but data are loaded whatever it takes.
     longest_s = made.before_s + max(made.block_s, min(stop.max_time_s - made.before_s, blocks * made.block_s))
-    return f"at most about {format_duration(longest_s)}, ends earlier once it is sure: up to {blocks} {parts}"
+    return (
+        f"at most about {format_duration(longest_s)}, ends earlier once it is decided: up to {blocks} {parts}"
+    )
 
 
 def _disk_text(experiment: Experiment, inspection: Inspection, made: Plan) -> str:

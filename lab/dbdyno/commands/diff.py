@@ -18,8 +18,8 @@ from dbdyno.commands.completion import stored_runs
 from dbdyno.problem import ExitCode, Problem
 
 if TYPE_CHECKING:
+    from dbdyno.runs.independent import Measured, Row
     from dbdyno.runs.replication import Names
-    from dbdyno.runs.unpaired import Measured, Row
     from dbdyno.store import Run
     from dbdyno.store.measured import MeasuredFile
     from dbdyno.store.several_runs import Replication
@@ -55,9 +55,9 @@ def diff(
 ) -> None:
     """Show whether the effects of one run replicate in another one."""
     from dbdyno.commands.stored_run import judge_if_needed, open_run
-    from dbdyno.runs.comparable import is_unpaired, require_comparable, side
+    from dbdyno.runs.comparable import are_independent, require_comparable, side
+    from dbdyno.runs.independent import compare_independent
     from dbdyno.runs.replication import Names, compare_runs
-    from dbdyno.runs.unpaired import compare_unpaired
     from dbdyno.store.listing import EXPERIMENT, READING, find_folder, is_imported
     from dbdyno.store.several_runs import Replication
 
@@ -78,14 +78,14 @@ def diff(
     with runs[1].reading():
         other = side(runs[1], names.second)
     notes = require_comparable(one, other)
-    if is_unpaired(one.experiment, other.experiment):
+    if are_independent(one.experiment, other.experiment):
         baseline = one.experiment.variants[0].name
         answer = Replication(
             first=one.place,
             second=other.place,
             baseline=baseline,
             notes=notes,
-            unpaired=compare_unpaired(
+            independent=compare_independent(
                 (one.experiment, _measured(runs[0])), (other.experiment, _measured(runs[1]))
             ),
         )
@@ -134,7 +134,7 @@ def _load_lines(answer: Replication, names: Names) -> Iterator[str]:
                 for effect, name in ((point.first, names.first), (point.second, names.second))
             )
             yield f"  {load(point.at)}: {TITLES[point.word].lower()}; {', '.join(effects)}"
-    for one in answer.unpaired:
+    for one in answer.independent:
         yield f"{one.workload}, {metric_text(one.metric)}"
         for at in one.points:
             values = (formatting.metric_value(one.metric, value) for value in (at.first, at.second))
@@ -146,7 +146,7 @@ def _load_lines(answer: Replication, names: Names) -> Iterator[str]:
 
 def _variants(path: Path, results: Path, *, accept_changes: bool) -> list[Measured]:
     from dbdyno.commands.stored_run import judge_if_needed, open_run
-    from dbdyno.runs.unpaired import of_document, of_trials
+    from dbdyno.runs.independent import of_document, of_trials
     from dbdyno.store.listing import Imported, is_imported
 
     if is_imported(path):
@@ -167,7 +167,7 @@ def _show_documents(
     folders: Sequence[Path], sides: Sequence[Sequence[Measured]], output_format: options.TextFormat
 ) -> None:
     """Print the figures that both have at equal loads. Raises Problem if there are none."""
-    from dbdyno.runs.unpaired import rows
+    from dbdyno.runs.independent import rows
     from dbdyno.terminal.console import SafeConsole, print_text
 
     pairs = [(one, other, list(rows(one, other))) for one in sides[0] for other in sides[1]]

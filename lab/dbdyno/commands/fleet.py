@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +23,13 @@ _HEADINGS = (
     ("clock", True),
     ("round trip", True),
 )
+# Clocks that differ by more may have been set manually. The start allows for the measured offsets.
+CLOCK_MS = 100.0
+# An engine needs a file for each connection.
+OPEN_FILES_MIN = 4096
+CONNECT_S_MAX = 5.0
+# What must be equal on all hosts, and its name in messages.
+_EQUAL = {"ray": "versions of Ray", "python": "versions of Python", "machine": "kinds of machine"}
 
 
 class FleetAction(StrEnum):
@@ -93,20 +102,70 @@ def _servers(file: Path) -> dict[str, tuple[str, int]]:
 
 
 def _examine(address: str, servers: dict[str, tuple[str, int]]) -> None:
-    from dbdyno.fleet import doctor
     from dbdyno.terminal.console import Column, table_lines
 
-    report = doctor.examine(address, servers)
+    hosts = _hosts(address, servers)
+    problems = _problems(hosts)
     columns = [Column(heading, right=right) for heading, right in _HEADINGS]
-    print(*table_lines(columns, list(map(_row, report.hosts))), sep="\n")
+    print(*table_lines(columns, list(map(_row, hosts))), sep="\n")
     for name, (host, port) in servers.items():
-        times = ", ".join(f"{one['name']} {_time(one['servers'][name])}" for one in report.hosts)
+        times = ", ".join(
+            f"{host_facts['name']} {_time(host_facts['servers'][name])}" for host_facts in hosts
+        )
         print(f"TCP connection to {name} ({host}:{port}) from {times}")
-    for problem in report.problems:
+    for problem in problems:
         print(f"problem: {problem}")
-    if report.problems:
+    if problems:
         raise typer.Exit(ExitCode.NOT_COMPARABLE)
-    print(f"{len(report.hosts)} hosts are ready")
+    print(f"{len(hosts)} hosts are ready")
+
+
+def _hosts(address: str, servers: Mapping[str, tuple[str, int]]) -> list[dict[str, Any]]:
+    """The facts of each host of a cluster, which a process there finds. `servers`: name -> host and port that
+    every host must reach. Raises FleetProblem and EngineLost.
+    """
+    from dbdyno.fleet.carrier import measure_clocks, wait_for
+    from dbdyno.fleet.cluster import open_carrier
+
+    hosts = []
+    with closing(open_carrier(address)) as carrier:
+        places = carrier.place(carrier.count_hosts(), 1)
+        clocks = measure_clocks(places)
+        for place, clock in zip(places, clocks, strict=True):
+            facts = wait_for(place, place.call("facts"))
+            reached = {
+                name: wait_for(place, place.call("round_trip_us", *where, CONNECT_S_MAX), 4 * CONNECT_S_MAX)
+                for name, where in servers.items()
+            }
+            of_clock = {"clock_offset_us": clock.offset_us, "round_trip_us": clock.round_trip_us}
+            hosts.append({**facts, "name": place.name, "servers": reached, **of_clock})
+    return hosts
+
+
+def _problems(hosts: list[dict[str, Any]]) -> list[str]:
+    """What does not fit together, as sentences."""
+    problems = []
+    for key, title in _EQUAL.items():
+        values = sorted({str(host[key]) for host in hosts})
+        if len(values) > 1:
+            problems.append(f"the hosts have different {title}: {', '.join(values)}")
+    for host in hosts:
+        offset_ms = host["clock_offset_us"] / 1000.0
+        if abs(offset_ms) > CLOCK_MS:
+            problems.append(
+                f"the clock of {host['name']} is {offset_ms:+.0f} ms off; start a time service (chrony)"
+            )
+        if host["open_files"] < OPEN_FILES_MIN:
+            problems.append(
+                f"{host['name']} allows {host['open_files']} open files; an engine needs one for each "
+                "connection: raise the hard limit (ulimit -Hn)"
+            )
+        problems += [
+            f"{host['name']} does not reach {name}: {answer}"
+            for name, answer in host["servers"].items()
+            if isinstance(answer, str)
+        ]
+    return problems
 
 
 def _row(host: dict[str, Any]) -> tuple[str, ...]:

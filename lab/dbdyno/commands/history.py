@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dbdyno.languages import Translator
-    from dbdyno.runs.history import Night
+    from dbdyno.runs.history import JudgedRun
     from dbdyno.store import Run
     from dbdyno.store.several_runs import ExcludedRun, History, HistoryChange, HistorySeries
 
@@ -100,8 +100,8 @@ def _read(
             f"there is no finished run of {name} below {results}",
             "Choose a folder with --results DIR (dbdyno list shows the runs)",
         )
-    nights = [_night(number, run) for number, run in runs.items()]
-    experiment = nights[-1].side.experiment
+    judged_runs = [_judged_run(number, run) for number, run in runs.items()]
+    experiment = judged_runs[-1].side.experiment
     if len(experiment.variants) < 2 or experiment.factors:
         raise Problem(
             f"{name} does not compare variants with a baseline",
@@ -110,7 +110,9 @@ def _read(
     confirming = f"{name}{reading.SUFFIX}"
     of_neighbours, _ = _runs(confirming, results, None, language, accept_changes=accept_changes)
     try:
-        document = reading.history(nights, [_night(number, run) for number, run in of_neighbours.items()])
+        document = reading.history(
+            judged_runs, [_judged_run(number, run) for number, run in of_neighbours.items()]
+        )
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "otava":
             raise
@@ -151,16 +153,16 @@ def _runs(
     return runs, excluded
 
 
-def _night(number: int, run: Run) -> Night:
+def _judged_run(number: int, run: Run) -> JudgedRun:
     from dbdyno.runs.comparable import side
-    from dbdyno.runs.history import Night
+    from dbdyno.runs.history import JudgedRun
     from dbdyno.store.listing import began
     from dbdyno.text import compose
 
     time = began(run.path)
     with run.reading():
         of_run = side(run, compose("run {number}", number=number))
-    return Night(number, "" if time is None else f"{time:%Y-%m-%dT%H:%M:%S}", of_run)
+    return JudgedRun(number, "" if time is None else f"{time:%Y-%m-%dT%H:%M:%S}", of_run)
 
 
 def _confirm_all(made: History, confirm: Callable[[HistorySeries, HistoryChange], int]) -> int:
@@ -204,7 +206,7 @@ def _confirm(
     from dbdyno.design.confirming import begun_confirmation, confirming_document, confirming_experiment
     from dbdyno.runs.history import CONFIRMING_RUNS
 
-    before, after = runs[change.surely_before], runs[change.surely_after]
+    before, after = runs[change.last_before], runs[change.first_after]
     recent = [run for number, run in runs.items() if number in {point.run for point in series.points}]
     experiment = confirming_experiment(series, change, before, after, recent)
     document = confirming_document(experiment, before, after)

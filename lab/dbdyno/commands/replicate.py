@@ -53,11 +53,12 @@ def replicate(  # noqa: PLR0917 — one parameter per option; typer passes them 
     from dbdyno.report.replication import read_published
     from dbdyno.runs.comparable import require_comparable, side
     from dbdyno.runs.replication import Names, compare_runs
+    from dbdyno.store.older_versions import current_assignment
 
     names = Names("the report", "this run", "the published effect")
     published = read_published(report)
     first = _published_side(report, published, names.first)
-    changes = [*published.assignments, *(assignments or ())]
+    changes = [*map(current_assignment, published.assignments), *(assignments or ())]
     text = _source(published, report)
     _require_same(first, text, published.profile, changes)
     source = Source(write_new(text, Path(), first.experiment.name), published.profile, changes)
@@ -115,16 +116,18 @@ def _source(published: Published, page: Path) -> str:
     from dbdyno.commands.option_document import as_toml
     from dbdyno.experiment.file_reading import parse_toml
     from dbdyno.experiment.model import SqlWorkload
+    from dbdyno.store.older_versions import current_file
     from dbdyno.store.run import stored_experiment
 
     try:
-        document = parse_toml(published.source.encode())
+        written = parse_toml(published.source.encode())
     except ValueError as error:
         raise Problem(f"{page}: its experiment file is invalid TOML: {error}") from error
+    document = current_file(written)
     resolved = stored_experiment(published.experiment)
     by_title = {workload.title: workload for workload in resolved.workloads}
     missing: list[str] = []
-    has_changed = False
+    has_changed = document != written
     workloads = [one for one in _tables(document.get("workload")) if isinstance(one, dict)]
     for workload in workloads:
         model = by_title.get(str(workload.get("label", workload.get("name"))))

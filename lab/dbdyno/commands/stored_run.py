@@ -81,7 +81,7 @@ def show_chosen(run: Run, language: str) -> None:
     verdict = run.verdict()
     assert verdict is not None, "the run has been judged again"
     console, translate = SafeConsole(stderr=True, highlight=False), translator(language)
-    for sentence in (*verdict.headlines, verdict.family.text):
+    for sentence in (*verdict.summary_sentences, verdict.family.text):
         print_text(console, translate(sentence))
 
 

@@ -1,4 +1,4 @@
-"""The capacity of each block: the highest rate at which a variant keeps the promise of `[load] promise`.
+"""The capacity of each block: the highest rate at which a variant meets the latency objective.
 
 ::
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from dbdyno.experiment.load import Promise, rate_text
+from dbdyno.experiment.load import LatencyObjective, rate_text
 from dbdyno.experiment.metrics import CAPACITY
 from dbdyno.experiment.model import Load
 from dbdyno.measure.foreign_load import shares_of_blocks, without_foreign_load
@@ -29,7 +29,7 @@ class Capacities:
     rate.
     """
 
-    promise: Promise
+    objective: LatencyObjective
     # The measured rates in increasing order.
     rates: Sequence[float]
     # Block -> bounds of the logarithm.
@@ -53,8 +53,8 @@ class Capacities:
     def entry(self) -> verdict.Capacity:
         """The entry in verdict.json."""
         return verdict.Capacity(
-            metric=self.promise.metric,
-            limit_us=self.promise.limit_us,
+            metric=self.objective.metric,
+            limit_us=self.objective.limit_us,
             baseline=_median(self.baseline),
             variant=_median(self.variant),
         )
@@ -87,14 +87,18 @@ class Capacities:
 
 
 def capacities(trials: Sequence[MeasuredTrial], load: Load, baseline: str, variant: str) -> Capacities | None:
-    """The capacities of two variants under one workload, whose trials these are; None without a promise."""
-    if load.promise is None:
+    """The capacities of two variants under one workload, whose trials these are; None without a latency
+    objective.
+    """
+    if load.latency_objective is None:
         return None
     rates = sorted(float(point.as_dict()["rate"]) for point in load.points())
-    of_baseline, of_variant = (_of(trials, rates, load.promise, name) for name in (baseline, variant))
+    of_baseline, of_variant = (
+        _of(trials, rates, load.latency_objective, name) for name in (baseline, variant)
+    )
     blocks = [block for block in of_baseline if block in of_variant]
     return Capacities(
-        load.promise,
+        load.latency_objective,
         rates,
         {block: of_baseline[block] for block in blocks},
         {block: of_variant[block] for block in blocks},
@@ -103,7 +107,7 @@ def capacities(trials: Sequence[MeasuredTrial], load: Load, baseline: str, varia
 
 
 def _of(
-    trials: Sequence[MeasuredTrial], rates: Sequence[float], promise: Promise, variant: str
+    trials: Sequence[MeasuredTrial], rates: Sequence[float], objective: LatencyObjective, variant: str
 ) -> dict[int, LogBounds]:
     """Block -> bounds of the log capacity of a variant, in the order of `trials`."""
     blocks: dict[int, dict[float, MeasuredTrial]] = {}
@@ -111,28 +115,33 @@ def _of(
         if trial.variant == variant and trial.is_result:
             blocks.setdefault(trial.block, {})[float(trial.point.value)] = trial
     return {
-        block: _capacity(rates, [by_rate[rate] for rate in rates], promise)
+        block: _capacity(rates, [by_rate[rate] for rate in rates], objective)
         for block, by_rate in blocks.items()
         if all(rate in by_rate for rate in rates)
     }
 
 
-def _capacity(rates: Sequence[float], trials: Sequence[MeasuredTrial], promise: Promise) -> LogBounds:
+def _capacity(
+    rates: Sequence[float], trials: Sequence[MeasuredTrial], objective: LatencyObjective
+) -> LogBounds:
     if all(trial.figures is None for trial in trials):
         return -math.inf, -math.inf
-    # A server that failed at a rate keeps no promise at higher ones.
+    # A server that failed at a rate meets no latency objective at higher ones.
     failed = next((index for index, trial in enumerate(trials) if trial.figures is None), len(trials))
-    latencies = [_latency(trial, promise) for trial in trials[:failed]] + [math.inf] * (len(trials) - failed)
-    return log_capacity(rates, latencies, promise.limit_us)
+    latencies = [_latency(trial, objective) for trial in trials[:failed]] + [math.inf] * (
+        len(trials) - failed
+    )
+    return log_capacity(rates, latencies, objective.limit_us)
 
 
-def _latency(trial: MeasuredTrial, promise: Promise) -> float:
-    """The promised percentile of a trial; infinite if as many transactions are unknown as may be beyond it.
+def _latency(trial: MeasuredTrial, objective: LatencyObjective) -> float:
+    """The percentile of a trial that the objective limits; infinite if as many transactions are unknown as
+    may be beyond it.
 
     A few that wait at the end make it a bound too, which is hardly below the true percentile.
     """
-    low, high = trial.figures.bounds(promise.metric) if trial.figures else (math.inf, math.inf)
-    return low if low > promise.limit_us or math.isfinite(high) else math.inf
+    low, high = trial.figures.bounds(objective.metric) if trial.figures else (math.inf, math.inf)
+    return low if low > objective.limit_us or math.isfinite(high) else math.inf
 
 
 def _median(by_block: Mapping[int, LogBounds]) -> tuple[float | None, float | None]:

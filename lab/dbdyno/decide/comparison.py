@@ -158,7 +158,8 @@ class Sample:
     question: Question
     trials: Sequence[MeasuredTrial]
     pairs: tuple[Pairs, ...]
-    # The capacities under the promise of the experiment. The verdict is about them, not about single loads.
+    # The capacities under the latency objective of the experiment. The verdict is about them, not about
+    # single loads.
     capacities: Capacities | None
     stops: tuple[Finding, ...]
 
@@ -168,7 +169,7 @@ class Sample:
         return self.question.is_identical
 
     def ratios(self) -> Sequence[Ratios]:
-        """The log ratios at each load; with a promise, those of the capacities."""
+        """The log ratios at each load; with a latency objective, those of the capacities."""
         if self.capacities:
             return [self.capacities.ratios()]
         return [pairs.ratios(self.question.scale.metric) for pairs in self.pairs]
@@ -267,7 +268,7 @@ class Comparison:
 
     @property
     def capacities(self) -> Capacities | None:
-        """The capacities, if the experiment has a promise."""
+        """The capacities, if the experiment has a latency objective."""
         return self.sample.capacities
 
     @property
@@ -400,7 +401,7 @@ def comparison_entry(
     comparison: Comparison,
     sentence: str,
     caveats: Sequence[str] = (),
-    second_lines: Sequence[verdict.SecondLine] = (),
+    secondary_metrics: Sequence[verdict.SecondaryMetric] = (),
     *,
     metrics: Sequence[verdict.MetricComparison] = (),
     highest: verdict.HighestThroughput | None = None,
@@ -415,7 +416,7 @@ def comparison_entry(
         capacity=comparison.capacities.entry() if comparison.capacities else None,
         highest_throughput=highest,
         metrics=list(metrics) or None,
-        second_lines=list(second_lines) or None,
+        secondary_metrics=list(secondary_metrics) or None,
         order=comparison.order,
     )
 
@@ -446,11 +447,11 @@ def metric_entry(
 
 
 def _rate_point(pairs: Pairs, comparison: Comparison) -> verdict.Point:
-    """One entry of `points` with a promise: the promised percentile at one rate. It is part of the capacity,
+    """One entry of `points` with a latency objective: its percentile at one rate. It is part of the capacity,
     and has no interval and no verdict of its own.
     """
     assert comparison.capacities is not None, "the caller has checked it"
-    scale = replace(comparison.scale, metric=comparison.capacities.promise.metric)
+    scale = replace(comparison.scale, metric=comparison.capacities.objective.metric)
     estimate = effect(pairs.ratios(scale.metric))
     estimate = replace(estimate, interval_percent=None) if estimate else None
     return _entry(comparison, scale, pairs, estimate, None)
@@ -534,7 +535,7 @@ def comparison_blocks(comparison: Comparison) -> ComparisonBlockEffects:
     ratios_of_loads: Sequence[Ratios] = assessment.ratios
     if comparison.capacities is not None:
         effects = [None] * len(comparison.pairs)
-        ratios_of_loads = [one.ratios(comparison.capacities.promise.metric) for one in comparison.pairs]
+        ratios_of_loads = [one.ratios(comparison.capacities.objective.metric) for one in comparison.pairs]
     return ComparisonBlockEffects(
         variant=comparison.variant,
         workload=comparison.workload,

@@ -68,7 +68,7 @@ def stopping(experiment: Experiment, family: float = 1) -> Stopping | None:
 def share_of_verdicts(experiment: Experiment, metric: str | None = None) -> float:
     """The share of the family-wise error rate for the verdicts on the first metric.
 
-    The rest is for the second lines. The further metrics share an error rate of their own.
+    The rest is for the secondary metrics. The further metrics share an error rate of their own.
     """
     if is_factorial(experiment) or metric not in (None, experiment.metrics[0]):
         return 1.0
@@ -93,7 +93,7 @@ def verdict_test(experiment: Experiment, metric: str | None = None) -> VerdictTe
     """The test of the verdicts by a metric, by default the first."""
     further = metric in experiment.metrics[1:]
     family = error_shares(experiment, len(experiment.metrics) - 1 if further else 1)
-    loads = 1 if experiment.load.promise else len(experiment.load.points())
+    loads = 1 if experiment.load.latency_objective else len(experiment.load.points())
     share, alpha = share_of_verdicts(experiment, metric), ALPHA / family
     stop = stopping(experiment, family)
     looks = overall_looks(stop, loads, share) if stop else None

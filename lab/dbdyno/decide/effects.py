@@ -39,7 +39,7 @@ class Assessment:
     separate_effects: tuple[Effect | None, ...]
     # Significance level of every other interval.
     alpha: float
-    # Significance level of the tests. It is below alpha if second lines share the error rate.
+    # Significance level of the tests. It is below alpha if secondary metrics share the error rate.
     level: float
     # Minimum number of blocks with which there can be a verdict. With fewer, no effect has an interval.
     blocks_needed: int
@@ -92,10 +92,10 @@ class Judged:
     overall: Effect | None
     load_verdicts: tuple[Verdict, ...]
     verdict: Verdict
-    # Whether the effect over all loads is surely on one side of what the gate allows.
-    is_gate_sure: bool = False
+    # Whether the effect over all loads is on one side of what the gate allows, beyond chance.
+    is_gate_decided: bool = False
     # The same, for the claim about all tests (workloads) of the variant.
-    is_gate_sure_alone: bool = False
+    is_gate_decided_alone: bool = False
     # Whether every test of the comparison has a result.
     is_complete: bool = False
 
@@ -187,8 +187,8 @@ def judge_family(family: Sequence[tuple[Assessment, Conditions]], alpha: float) 
     return [
         replace(
             _judge(assessment, conditions, one.overall, one.loads),
-            is_gate_sure=one.gate,
-            is_gate_sure_alone=one.gate_alone,
+            is_gate_decided=one.gate,
+            is_gate_decided_alone=one.gate_alone,
             is_complete=one.is_complete,
         )
         for (assessment, conditions), one in zip(family, significant, strict=True)
@@ -227,7 +227,7 @@ def _tests(assessment: Assessment, conditions: Conditions) -> ComparisonTests:
 
 
 def _is_equivalence_decided(assessment: Assessment, delta_percent: float | None) -> bool:
-    """Whether the effect at each load is surely within ±delta, or surely outside; always without a delta."""
+    """Whether the effect at each load is within ±delta, or outside, beyond chance; always without a delta."""
     return delta_percent is None or all(
         one is not None and (one.lies_within(delta_percent) or one.lies_outside(delta_percent))
         for one in assessment.separate_effects

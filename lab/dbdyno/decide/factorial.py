@@ -34,7 +34,7 @@ from dbdyno.decide.decision import (
     stops,
 )
 from dbdyno.decide.effects import Conditions, Judged, assess, judge_family
-from dbdyno.decide.outlook import outlook_text
+from dbdyno.decide.more_blocks import more_blocks_text
 from dbdyno.experiment.family import contrasts, family_size
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
@@ -119,7 +119,7 @@ def _entry(
     verdict = _verdict(one, judged, pairs)
     text = sentence(one, judged, verdict, partners, experiment)
     if verdict == Verdict.UNDECIDED:
-        text = join("; ", [text, *outlook_text(one.assessment, block_s)])
+        text = join("; ", [text, *more_blocks_text(one.assessment, block_s)])
     return FactorEffect(
         factors=list(one.contrast.factors),
         levels=list(one.contrast.levels),

@@ -19,7 +19,7 @@ from dbdyno.experiment.metrics import HIGHER_IS_BETTER, change_of_loss, metric_t
 from dbdyno.experiment.model import Experiment
 from dbdyno.problem import Problem
 from dbdyno.result_text import decimals_for
-from dbdyno.say.wording import SIDE_SURE, loads
+from dbdyno.say.wording import SIDE_BY_HOLM, loads
 from dbdyno.store.verdict import (
     CombinedEffect,
     Comparison,
@@ -38,7 +38,7 @@ _PRECEDENCE: tuple[GateResult, ...] = ("not-comparable", "worse", "undecided", "
 _LISTED = 5
 # The sentences about suites.
 _OF_SUITES: dict[GateResult, str] = {
-    "not-inferior": mark("{where}: every test loses less than {allowed}, together 95 % sure"),
+    "not-inferior": mark("{where}: every test loses less than {allowed}, with 95 % confidence together"),
     "worse": mark("{where}: {count} lose more than {allowed} ({tests})"),
     "not-comparable": mark("{where}: {count} not comparable ({tests})"),
     "undecided": mark("{where}: undecided against {allowed} in {count} ({tests})"),
@@ -71,7 +71,7 @@ def require_gate(experiment: Experiment) -> None:
 
 
 @dataclass(frozen=True)
-class Sure:
+class DecidedLimits:
     """The variants and workloads for which the procedure has decided a limit that was declared before the
     run: for each of them, and for the claim about all workloads of a variant.
     """
@@ -80,15 +80,15 @@ class Sure:
     of_all: Collection[tuple[str, str]]
 
 
-def sure(comparisons: Sequence[Judgement]) -> Sure:
+def decided_limits(comparisons: Sequence[Judgement]) -> DecidedLimits:
     """What the procedure has decided of judged comparisons."""
-    return Sure(
-        {(one.variant, one.workload) for one in comparisons if one.judged.is_gate_sure},
-        {(one.variant, one.workload) for one in comparisons if one.judged.is_gate_sure_alone},
+    return DecidedLimits(
+        {(one.variant, one.workload) for one in comparisons if one.judged.is_gate_decided},
+        {(one.variant, one.workload) for one in comparisons if one.judged.is_gate_decided_alone},
     )
 
 
-def gate(verdict: VerdictFile, max_loss_percent: float, decided: Sure | None = None) -> Gate:
+def gate(verdict: VerdictFile, max_loss_percent: float, decided: DecidedLimits | None = None) -> Gate:
     """The gate of a judged run. `decided` is None if the limit was not declared before the run."""
     entries: list[GatedComparison] = []
     passes: list[bool] = []
@@ -96,10 +96,10 @@ def gate(verdict: VerdictFile, max_loss_percent: float, decided: Sure | None = N
         names = verdict.baseline, one.variant, one.workload
         if not one.identical:
             identical = find_identical(one.workload, verdict.comparisons)
-            is_sure = None if decided is None else names[1:] in decided.each
-            entries.append(_judge(one, names[0], max_loss_percent, identical, is_sure=is_sure))
-            is_sure = None if decided is None else names[1:] in decided.of_all
-            word = result(one, max_loss_percent, identical, is_sure=is_sure)
+            is_decided = None if decided is None else names[1:] in decided.each
+            entries.append(_judge(one, names[0], max_loss_percent, identical, is_decided=is_decided))
+            is_decided = None if decided is None else names[1:] in decided.of_all
+            word = result(one, max_loss_percent, identical, is_decided=is_decided)
             passes.append(word == "not-inferior")
     suites = _suites(entries, passes, verdict.baseline, max_loss_percent)
     results = [entry.result for entry in suites or entries]
@@ -112,8 +112,8 @@ def gate(verdict: VerdictFile, max_loss_percent: float, decided: Sure | None = N
 
 
 def suite_result(tests: Sequence[GateResult], passes: Sequence[bool]) -> GateResult:
-    """The gate's result for one variant, from those of its tests. `passes`: whether each test surely loses
-    less, at the level at which a claim about all of them is tested.
+    """The gate's result for one variant, from those of its tests. `passes`: whether each test significantly
+    loses less, at the level at which a claim about all of them is tested.
     """
     if "not-comparable" in tests:
         return "not-comparable"
@@ -130,8 +130,10 @@ def _suites(
         if len(tests) < 2:
             return []
         word = suite_result([one.result for one, _ in tests], [of_all for _, of_all in tests])
-        unsure = [one.workload for one, of_all in tests if one.result == word or not of_all]
-        listed = [one.workload for one, _ in tests if one.result == word] if word != "undecided" else unsure
+        undecided = [one.workload for one, of_all in tests if one.result == word or not of_all]
+        listed = (
+            [one.workload for one, _ in tests if one.result == word] if word != "undecided" else undecided
+        )
         suites.append(
             GatedSuite(
                 variant=variant,
@@ -165,21 +167,21 @@ def result(
     max_loss_percent: float,
     identical: Comparison | None = None,
     *,
-    is_sure: bool | None = None,
+    is_decided: bool | None = None,
 ) -> GateResult:
     """The gate's result for one comparison.
 
-    `identical` is a comparison of identical variants under the same workload, if there is one. `is_sure`:
+    `identical` is a comparison of identical variants under the same workload, if there is one. `is_decided`:
     whether the procedure of the family has decided it; None if the limit was not declared before the run.
     """
     curve = comparison.curve
     if curve.verdict == "not-comparable":
         return "not-comparable"
     ends = _losses(comparison)
-    if ends is None or is_sure is False:
+    if ends is None or is_decided is False:
         return "undecided"
     estimate = _estimated_loss(comparison)
-    least, most = (estimate, estimate) if is_sure and estimate is not None else ends
+    least, most = (estimate, estimate) if is_decided and estimate is not None else ends
     if least > max_loss_percent:
         return "undecided" if _is_noise(curve, identical.curve if identical else None) else "worse"
     if most < max_loss_percent and not _worse_loads(comparison, max_loss_percent, identical):
@@ -189,7 +191,7 @@ def result(
 
 def is_forbidden(comparison: Comparison, max_loss_percent: float, identical: Comparison | None) -> bool:
     """Whether more blocks will not decide the gate: the loss is within the noise floor, or it is not too
-    large although that at a single load surely is.
+    large although that at a single load is, beyond chance.
     """
     ends, estimate = _losses(comparison), _estimated_loss(comparison)
     if ends is None or estimate is None:
@@ -243,7 +245,7 @@ def _is_noise(effect: CombinedEffect | Point, of_identical: CombinedEffect | Poi
 
 
 def _worse_loads(comparison: Comparison, max_loss_percent: float, identical: Comparison | None) -> list[int]:
-    """The loads at which the variant surely loses more than is allowed, and more than noise."""
+    """The loads at which the variant significantly loses more than is allowed, and more than noise."""
     worse = []
     for load, point in enumerate(comparison.points):
         ends = _losses(comparison, load)
@@ -261,10 +263,10 @@ def _judge(
     max_loss_percent: float,
     identical: Comparison | None,
     *,
-    is_sure: bool | None,
+    is_decided: bool | None,
 ) -> GatedComparison:
-    word = result(comparison, max_loss_percent, identical, is_sure=is_sure)
-    if is_sure is False:
+    word = result(comparison, max_loss_percent, identical, is_decided=is_decided)
+    if is_decided is False:
         comparison = _with_limit(comparison, max_loss_percent)
     text = _sentence(comparison, baseline, word, max_loss_percent, identical=identical)
     return GatedComparison(
@@ -304,7 +306,7 @@ def _sentence(
             else compose("{text}, within {allowed}", text=text, allowed=allowed)
         )
         # As in a verdict sentence, the interval may contain what the procedure excludes.
-        return join("; ", (limited, SIDE_SURE)) if ends[0] <= max_loss_percent <= ends[1] else limited
+        return join("; ", (limited, SIDE_BY_HOLM)) if ends[0] <= max_loss_percent <= ends[1] else limited
     if ends[0] > max_loss_percent:
         floor = comparison.curve.noise_floor_percent
         amount = (
@@ -313,7 +315,7 @@ def _sentence(
         reason = compose("because identical variants differ by {amount}", amount=amount)
     elif worse := _worse_loads(comparison, max_loss_percent, identical):
         reason = compose(
-            "but surely more than {allowed} {loads}",
+            "but significantly more than {allowed} {loads}",
             allowed=allowed,
             loads=loads([comparison.points[load].at for load in worse]),
         )

@@ -21,7 +21,7 @@ from dbdyno.decide.decision import (
 from dbdyno.decide.effects import Judged
 from dbdyno.decide.factorial import Contrasts, judge_contrasts, verdicts
 from dbdyno.decide.gate import is_forbidden, result, suite_result
-from dbdyno.decide.outlook import blocks_for
+from dbdyno.decide.more_blocks import blocks_for
 from dbdyno.experiment.family import is_factorial
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
@@ -64,7 +64,7 @@ class Progress:
     """How far a run is."""
 
     # Whether the rule of `design.stop` is met.
-    is_sure: bool
+    is_decided: bool
     comparisons: tuple[ComparisonProgress, ...]
 
 
@@ -183,8 +183,11 @@ def _answers(
     of_all: list[GateResult] = []
     for one in different:
         entry, identical = _entry_and_identical(one, comparisons)
-        for results, is_sure in ((own, one.judged.is_gate_sure), (of_all, one.judged.is_gate_sure_alone)):
-            results.append(result(entry, max_loss_percent, identical, is_sure=is_sure))
+        for results, is_decided in (
+            (own, one.judged.is_gate_decided),
+            (of_all, one.judged.is_gate_decided_alone),
+        ):
+            results.append(result(entry, max_loss_percent, identical, is_decided=is_decided))
     suites = {}
     for variant in {one.variant for one in different}:
         tests = [index for index, one in enumerate(different) if one.variant == variant]
@@ -231,7 +234,7 @@ def rule(
         blocks=finished,
         blocks_at_most=blocks_at_most(trials, experiment) or stop.max_blocks,
         half_width_percent=stop.half_width_percent,
-        is_met=found.is_sure,
+        is_met=found.is_decided,
         why=endings[-1].why if endings else None,
         looks=Looks(planned=stop.max_blocks).counts(finished),
         spending="alpha (1 - 5 / n)" if stop.top_up else "alpha (n / last)^2",

@@ -43,7 +43,7 @@ def confirming_experiment(
     Raises Problem if the stored experiments do not name two servers, or if one is not available any more.
     """
     of_before, of_after = (_variant(run, series.variant, series.workload) for run in (before, after))
-    numbers = change.surely_before, change.surely_after
+    numbers = change.last_before, change.first_after
     where = f"the change between run {numbers[0]} and run {numbers[1]}"
     if of_before.server == of_after.server:
         raise Problem(
@@ -61,8 +61,8 @@ def confirming_experiment(
                 problem.fix,
             ) from problem
     least = min(change.interval_percent, key=abs)
-    step, surely = (math.log1p(percent / 100.0) for percent in (change.change_percent, least))
-    blocks = confirming_blocks(step, surely, [_ratios(run, series) for run in recent[-RUNS:]])
+    step, smallest = (math.log1p(percent / 100.0) for percent in (change.change_percent, least))
+    blocks = confirming_blocks(step, smallest, [_ratios(run, series) for run in recent[-RUNS:]])
     experiment = after.experiment()
     alike = {
         "name": f"{experiment.name}{SUFFIX}",

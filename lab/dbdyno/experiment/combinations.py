@@ -125,7 +125,7 @@ def _error_rate_errors(design: Design, load: Load, factors: Sequence[Factor]) ->
         problems["with design.stop a verdict may come after any block"] = "Write blocks = 20"
     if design.max_loss_percent is not None:
         problems["the gate of max_loss has a family-wise error rate"] = "Leave it out"
-    if len(load.points()) > 1 and load.promise is None:
+    if len(load.points()) > 1 and load.latency_objective is None:
         fix = "Write one number of connections or one rate"
         problems["single loads have a family-wise error rate"] = fix
     for problem, fix in problems.items():
@@ -137,29 +137,36 @@ rule(slices.find_errors)
 
 
 @rule
-def _promise_errors(experiment: Experiment) -> Iterator[InputError]:
-    """What a promise, or the probe that finds its rates, cannot do."""
+def _objective_errors(experiment: Experiment) -> Iterator[InputError]:
+    """What a latency objective, or the probe that finds its rates, cannot do."""
     load = experiment.load
-    if load.promise is not None and is_factorial(experiment):
+    if load.latency_objective is not None and is_factorial(experiment):
         problem = "the capacity of variants is judged, but the experiment compares factors"
-        yield InputError("load.promise", None, problem, "Leave it out, or write variants")
+        yield InputError("load.latency_objective", None, problem, "Leave it out, or write variants")
     if not load.needs_probe:
         return
     fix = "Give rate = [...]"
     if len(experiment.workloads) > 1:
         problem = "a probe finds the rates of one workload, and the experiment has several"
-        yield InputError("load.promise", None, problem, f"{fix}, or write one experiment file per workload")
+        yield InputError(
+            "load.latency_objective", None, problem, f"{fix}, or write one experiment file per workload"
+        )
     if not experiment.design.renews_data:
         problem = "the probe that finds the rates changes the data, and nothing renews them"
-        yield InputError("load.promise", None, problem, f'{fix}, or set state = "restore" or "reset"')
+        yield InputError(
+            "load.latency_objective", None, problem, f'{fix}, or set state = "restore" or "reset"'
+        )
 
 
 @rule
 def _metric_errors(design: Design, load: Load, factors: Sequence[Factor]) -> Iterator[InputError]:
     """Errors for metrics that cannot be compared."""
     names = design.metrics
-    if load.promise is not None and names:
-        problem, fix = "with a promise the capacity is judged", "Leave out metrics, or leave out the promise"
+    if load.latency_objective is not None and names:
+        problem, fix = (
+            "with a latency objective the capacity is judged",
+            "Leave out metrics, or leave out the latency objective",
+        )
         yield InputError("design.metrics", list(names), problem, fix)
     elif load.rate and "throughput" in names:
         problem, fix = "the rate fixes the throughput", "Leave out throughput, or replace rate by connections"

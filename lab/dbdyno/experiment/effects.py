@@ -94,7 +94,7 @@ MARKS: Mapping[str, Mapping[Effect, str]] = {
         Effect.READS: "file",
         Effect.SQL: "setup after prewarm cleanup session",
         Effect.GENERATORS: "parameters",
-        Effect.HARMLESS: "options order reconnect_every pauses headline description",
+        Effect.HARMLESS: "options order reconnect_every pauses main_statement description",
     },
     "Background": {Effect.HARMLESS: "connections rate arrivals background"},
     "SqlStatement": {
@@ -122,7 +122,7 @@ MARKS: Mapping[str, Mapping[Effect, str]] = {
     "Design": {
         Effect.HARMLESS: (
             "blocks pairing slice_s state state_per order seed order_seed repeat_disturbed metrics "
-            "delta_percent twin error_rate max_loss_percent"
+            "delta_percent identical_copy error_rate max_loss_percent"
         )
     },
     "Stop": {Effect.HARMLESS: "half_width_percent max_blocks max_time_s top_up"},

@@ -11,6 +11,14 @@ from typing import Any
 from dbdyno.problem import Problem
 
 VALUE_LENGTH_MAX = 60
+# Words of version 0.2.0 -> those of this version: keys of experiments and of verdict.json, and values.
+RENAMED = {
+    "headline": "main_statement",
+    "promise": "latency_objective",
+    "second_lines": "secondary_metrics",
+    "sure": "decided",
+    "twin": "identical_copy",
+}
 # A key or a value that may hold a password; messages do not quote its value.
 _SECRET = re.compile(r"pass|pwd|secret|url\b|://", re.IGNORECASE)
 
@@ -46,8 +54,13 @@ class InvalidExperiment(Problem):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The fix for an unknown word: the most similar known word, or a list of all known words."""
+    """The fix for an unknown word, or for a dotted key: its name today, the most similar known word, or a
+    list of all known words.
+    """
     known = sorted(known)
+    table, dot, name = word.rpartition(".")
+    if (renamed := f"{table}{dot}{RENAMED.get(name, name)}") != word and renamed in known:
+        return f"It is called {renamed} since version 0.3"
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     if near:
         return f"Did you mean {near[0]}?"

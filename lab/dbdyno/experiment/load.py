@@ -1,5 +1,5 @@
 """The load of an experiment: its points (connections or rates), its shape over time, and its limits: the
-promise below which the capacity is judged, and what ends at once a load on a server that others use.
+latency objective for which the capacity is judged, and what ends at once a load on a server that others use.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _seconds_or_auto(value: Any) -> Any:
     return None if value == "auto" else value
 
 
-# The rates of a promise without `rate`, as shares of the weaker variant's highest throughput.
+# The rates of a latency objective without `rate`, as shares of the weaker variant's highest throughput.
 SHARES = tuple(round(0.5 * 2.1 ** (step / 7.0), 4) for step in range(8))
 Percentile = Literal[
     "latency_p50_us", "latency_p90_us", "latency_p95_us", "latency_p99_us", "latency_p999_us"
@@ -57,13 +57,13 @@ def percent_of(name: str) -> float:
     return percent
 
 
-class Promise(Percentiles):
-    """`[load] promise`: one percentile of latency and its limit."""
+class LatencyObjective(Percentiles):
+    """`[load] latency_objective`: one percentile of latency and its limit."""
 
     @model_validator(mode="after")
-    def _one(self) -> Promise:
+    def _one(self) -> LatencyObjective:
         if len(self.limits_s()) != 1:
-            raise ValueError('a promise is one percentile and its limit: { p99 = "20ms" }')
+            raise ValueError('a latency objective is one percentile and its limit: { p99 = "20ms" }')
         return self
 
     @property
@@ -92,7 +92,7 @@ class Promise(Percentiles):
         return round(1.0 - percent_of(self.limits_s()[0][0]) / 100.0, 6)
 
     def text(self) -> str:
-        """The promise as a clause: "p99 latency stays below 20 ms"."""
+        """The objective as a clause: "p99 latency stays below 20 ms"."""
         limit_s = self.limit_s
         limit = f"{limit_s:g} s" if limit_s >= 1.0 else f"{limit_s * 1e3:g} ms"
         return compose("{percentile} latency stays below {limit}", percentile=self.percentile, limit=limit)
@@ -166,7 +166,7 @@ class Load(Shapes):
     """Numbers of connections, one point each; with `rate` one number, the maximum of busy connections."""
     rate: tuple[Rate, ...] = ()
     """Rates in transactions per second, one point each; the load is then an open loop."""
-    promise: Promise | None = None
+    latency_objective: LatencyObjective | None = None
     """Judge the capacity: the highest rate with this latency. Without `rate`, a probe finds 8 rates."""
     arrivals: Literal["poisson", "constant"] = "poisson"
     """Open loop: the intervals between scheduled starts are random (`poisson`) or `constant`."""
@@ -202,7 +202,7 @@ class Load(Shapes):
     abort_if: AbortIf | None = None
     """Limits of latency and errors; the run ends within a second when the load exceeds one."""
 
-    # The rates that the probe of a promise has found; the run stores them.
+    # The rates that the probe of a latency objective has found; the run stores them.
     _found: tuple[float, ...] = PrivateAttr(default=())
 
     @model_validator(mode="after")
@@ -213,21 +213,21 @@ class Load(Shapes):
 
     def _problems(self) -> Iterator[str]:
         """What is wrong with the keys together."""
-        what, shapes = "rates" if self.rate else "a promise", self.chosen_shapes()
+        what, shapes = "rates" if self.rate else "a latency objective", self.chosen_shapes()
         if self.is_open and len(self.connections) != 1:
             yield f"with {what}, connections is the maximum number of busy connections: write one number"
-        if self.promise is not None and shapes:
-            yield f"a promise needs a constant load: leave out {', '.join(shapes)}"
-        if self.promise is not None and len(self.rate) == 1:
-            yield "the capacity under a promise lies between rates: give several, or leave rate out"
+        if self.latency_objective is not None and shapes:
+            yield f"a latency objective needs a constant load: leave out {', '.join(shapes)}"
+        if self.latency_objective is not None and len(self.rate) == 1:
+            yield "the capacity under a latency objective lies between rates: give several, or leave rate out"
         if self.is_open and self.think_time_s is not None:
             yield f"think_time is for closed loops: with {what}, transactions start at scheduled times"
         if not self.is_open and self.queue_limit is not None:
             yield "queue_limit is for open loops: give a rate, or leave it out"
         if self.is_open and self.max_rate is not None:
             yield (
-                "max_rate is for closed loops: with rates or a promise, transactions that a stall of the "
-                "server has delayed begin at once; leave max_rate out, and limit connections"
+                "max_rate is for closed loops: with rates or a latency objective, transactions that a stall "
+                "of the server has delayed begin at once; leave max_rate out, and limit connections"
             )
         if len(shapes) > 1:
             yield f"{' and '.join(shapes)} exclude each other: keep one of them"
@@ -253,8 +253,10 @@ class Load(Shapes):
 
     @property
     def is_open(self) -> bool:
-        """Whether transactions start at scheduled times: the load is a rate, or a promise finds the rates."""
-        return bool(self.rate or self.promise)
+        """Whether transactions start at scheduled times: the load is a rate, or a latency objective finds the
+        rates.
+        """
+        return bool(self.rate or self.latency_objective)
 
     @property
     def has_set_rate(self) -> bool:
@@ -264,7 +266,7 @@ class Load(Shapes):
     @property
     def needs_probe(self) -> bool:
         """Whether a probe finds the rates."""
-        return self.promise is not None and not self.rate
+        return self.latency_objective is not None and not self.rate
 
     @property
     def has_rates(self) -> bool:
@@ -286,8 +288,8 @@ class Load(Shapes):
         return self.warmup_s is None and not self.is_changing
 
     def points(self) -> tuple[Point, ...]:
-        """The load levels in the order of the file. Before a probe has found the rates of a promise they are
-        shares of the highest throughput.
+        """The load levels in the order of the file. Before a probe has found the rates of a latency objective
+        they are shares of the highest throughput.
         """
         if self.is_open:
             rates = self.rate or self._found or SHARES

@@ -8,7 +8,8 @@ from typing import Final
 from dbdyno.text import compose
 
 THROUGHPUT: Final = "throughput"
-# The highest rate at which a variant keeps the promise of the experiment; never in `design.metrics`.
+# The highest rate at which a variant meets the latency objective of the experiment; never in
+# `design.metrics`.
 CAPACITY: Final = "capacity"
 LATENCY_MEAN: Final = "latency_mean_us"
 LATENCY_P95: Final = "latency_p95_us"

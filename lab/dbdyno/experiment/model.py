@@ -34,7 +34,7 @@ from dbdyno.experiment.base import (
     parse_percent,
 )
 from dbdyno.experiment.generators import Keys
-from dbdyno.experiment.load import AbortIf, Load, Point, Promise
+from dbdyno.experiment.load import AbortIf, LatencyObjective, Load, Point
 from dbdyno.experiment.metrics import (
     CAPACITY,
     LATENCY_P95,
@@ -67,12 +67,12 @@ __all__ = [
     "ConnectionSettings",
     "Fleet",
     "Keys",
+    "LatencyObjective",
     "Load",
     "Model",
     "OltpName",
     "OltpWorkload",
     "Point",
-    "Promise",
     "ScriptWorkload",
     "ServerSpec",
     "SessionSettings",
@@ -108,7 +108,7 @@ MetricName = Annotated[str, AfterValidator(metric_name), Field(json_schema_extra
 
 
 # The limits of `design.stop`. A comparison without it has a fixed number of blocks. One with it runs block
-# after block, until the verdict is sure, or an interval is narrow enough, or a limit is reached.
+# after block, until the verdict is decided, or an interval is narrow enough, or a limit is reached.
 MAX_BLOCKS = 20
 MAX_TIME_S = 1_800.0
 # No run has more blocks.
@@ -123,23 +123,23 @@ Percent = Annotated[float, Field(gt=0, lt=100, allow_inf_nan=False)]
 
 
 def _rule(value: Any, info: ValidationInfo) -> Any:
-    """The half width of a rule, or None for the rule "sure"."""
+    """The half width of a rule, or None for the rule "decided"."""
     if not is_in_file(info):
         return value
-    if value == "sure":
+    if value == "decided":
         return None
     match value:
         case {"half_width": width, **rest} if not rest and (percent := parse_percent(width)) is not None:
             return percent
-    raise ValueError('there is no such rule. Write when = "sure" or when = { half_width = "1%" }')
+    raise ValueError('there is no such rule. Write when = "decided" or when = { half_width = "1%" }')
 
 
 class Stop(Model):
     """The rule by which a comparison ends, and its limits."""
 
     half_width_percent: Annotated[
-        Percent | None, BeforeValidator(_rule, json_schema_input_type=Literal["sure"] | _HalfWidth)
-    ] = Field(default=None, json_schema_extra={"default": "sure"})
+        Percent | None, BeforeValidator(_rule, json_schema_input_type=Literal["decided"] | _HalfWidth)
+    ] = Field(default=None, json_schema_extra={"default": "decided"})
     """The rule: until every comparison has a verdict, or until every interval is within ± `half_width`."""
     max_blocks: int = Field(default=MAX_BLOCKS, ge=1, le=BLOCKS_LIMIT)
     """Maximum number of blocks."""
@@ -150,9 +150,9 @@ class Stop(Model):
     """Blocks may be added after the end; `false` shows the same difference with fewer blocks."""
 
     def text(self) -> str:
-        """The rule as a clause: "until the verdict is sure"."""
+        """The rule as a clause: "until the verdict is decided"."""
         if self.half_width_percent is None:
-            return compose("until the verdict is sure")
+            return compose("until the verdict is decided")
         return compose("until every interval is within ±{percent:g} %", percent=self.half_width_percent)
 
 
@@ -163,7 +163,7 @@ class Design(Model):
     blocks: int = Field(default=8, ge=1, le=BLOCKS_LIMIT)
     """A fixed number of blocks instead of `stop`; a verdict needs 6, or more for several sentences (P15)."""
     stop: Stop | None = None
-    """When the comparison ends; without `blocks` and `stop`, if its verdicts are sure."""
+    """When the comparison ends; without `blocks` and `stop`, if its verdicts are decided."""
     # Stored runs have the choice. Those without the key are older, and have trials.
     pairing: Literal["auto", "trials", "slices"] = "auto"
     """Variants run one after the other, or alternate in slices; `auto`: slices for bundled reads."""
@@ -189,9 +189,9 @@ class Design(Model):
     """What is judged: `throughput`, `p99`, `mean`, `cpu_per_transaction` …; the first carries the verdict."""
     delta_percent: Percent | None = None
     """The largest difference that does not matter to you, in percent; the verdict *equivalent* needs it."""
-    # The reader inserts the twin as the second variant.
-    twin: bool = False
-    """Run the baseline twice in each block: a difference within that of the twins has no direction."""
+    # The reader inserts the copy as the second variant.
+    identical_copy: bool = False
+    """Run the baseline twice in each block: a difference within that of the two has no direction."""
     error_rate: Literal["family-wise", "false-discovery"] = "family-wise"
     """What is at most 5 %: the chance of any wrong verdict, or the expected share of wrong ones."""
     max_loss_percent: Percent | None = None
@@ -219,7 +219,7 @@ class Design(Model):
         if self.max_loss_percent is None or self.stop.half_width_percent is not None:
             return self.stop.text()
         return compose(
-            "until it is sure whether the loss is within {percent:g} %", percent=self.max_loss_percent
+            "until it is decided whether the loss is within {percent:g} %", percent=self.max_loss_percent
         )
 
     @property
@@ -242,7 +242,7 @@ class Design(Model):
 
 # Keys of [design] that only decide when a comparison ends and how it is judged.
 JUDGING_KEYS = (
-    "blocks", "stop", "metrics", "delta_percent", "twin", "error_rate", "max_loss_percent",
+    "blocks", "stop", "metrics", "delta_percent", "identical_copy", "error_rate", "max_loss_percent",
 )  # fmt: skip
 
 
@@ -411,9 +411,9 @@ class Experiment(Model):
     @property
     def metrics(self) -> tuple[str, ...]:
         """The keys of the metrics that are judged; the first is that of the verdict. A rate fixes the
-        throughput, so latency is compared if the load is one, and with a promise the capacity.
+        throughput, so latency is compared if the load is one, and with a latency objective the capacity.
         """
-        if self.load.promise is not None:
+        if self.load.latency_objective is not None:
             return (CAPACITY,)
         return tuple(map(metric_key, self.metric_names))
 
@@ -425,8 +425,8 @@ class Experiment(Model):
     @property
     def latency_metric(self) -> str:
         """The latency that tables and charts show: the one that is judged, otherwise p95."""
-        if self.load.promise is not None:
-            return self.load.promise.metric
+        if self.load.latency_objective is not None:
+            return self.load.latency_objective.metric
         return next(filter(is_latency, self.metrics), LATENCY_P95)
 
     def with_order_seed(self, order_seed: int | None) -> Experiment:

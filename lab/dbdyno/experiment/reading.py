@@ -153,9 +153,9 @@ def from_document(
     experiment = validated.experiment or Experiment.of_valid(validated.valid)
     experiment = _with_default_stop(experiment, document.get("design", {}))
     if not invalid & {"design", "variant"}:
-        twin_errors: list[InputError] = []
-        experiment = _with_twin(experiment, twin_errors)
-        errors.add(twin_errors)
+        copy_errors: list[InputError] = []
+        experiment = _with_identical_copy(experiment, copy_errors)
+        errors.add(copy_errors)
     errors.add(combinations.find_errors(experiment, invalid))
     if errors.entries:
         raise InvalidExperiment(source, errors.entries)
@@ -248,9 +248,9 @@ def _unchosen_profile_errors(
 
 
 def _with_default_stop(experiment: Experiment, design: dict[str, Any]) -> Experiment:
-    """The experiment, which ends when its verdict is sure if the file says neither `blocks` nor `stop`.
+    """The experiment, which ends when its verdict is decided if the file says neither `blocks` nor `stop`.
 
-    Without different variants no verdict can be sure, so such an experiment has a fixed number of blocks.
+    Without different variants no verdict can be decided, so such an experiment has a fixed number of blocks.
     """
     if "blocks" in design or "stop" in design or not has_verdict(experiment):
         return experiment
@@ -258,25 +258,33 @@ def _with_default_stop(experiment: Experiment, design: dict[str, Any]) -> Experi
     return experiment.model_copy(update={"design": Design.model_validate(chosen)})
 
 
-def _with_twin(experiment: Experiment, errors: list[InputError]) -> Experiment:
-    """The experiment with `design.twin`: its second variant is the baseline again, under another name."""
-    if not experiment.design.twin:
+def _with_identical_copy(experiment: Experiment, errors: list[InputError]) -> Experiment:
+    """The experiment with `design.identical_copy`: its second variant is the baseline again, under another
+    name.
+    """
+    if not experiment.design.identical_copy:
         return experiment
     baseline, *others = experiment.variants
     if experiment.factors or not others:
         what = "factors" if experiment.factors else "only one variant"
-        fix = "Drop twin" if experiment.factors else "Drop twin, or add a variant"
-        errors.append(InputError("design.twin", True, f"the experiment has {what}", fix))
+        fix = (
+            "Leave out identical_copy" if experiment.factors else "Leave out identical_copy, or add a variant"
+        )
+        errors.append(InputError("design.identical_copy", True, f"the experiment has {what}", fix))
         return experiment
-    twin = baseline.model_copy(update={"name": f"{baseline.name} again"})
-    limit = NAME_LENGTH_MAX - len(twin.name) + len(baseline.name)
-    if twin.name in {variant.name for variant in others}:
-        what = f"a variant has the name of the twin, {twin.name!r}"
-        errors.append(InputError("design.twin", True, what, "Drop twin, or rename the variant"))
+    copy = baseline.model_copy(update={"name": f"{baseline.name} again"})
+    limit = NAME_LENGTH_MAX - len(copy.name) + len(baseline.name)
+    if copy.name in {variant.name for variant in others}:
+        what = f"a variant has the name of the copy, {copy.name!r}"
+        errors.append(
+            InputError("design.identical_copy", True, what, "Leave out identical_copy, or rename the variant")
+        )
     elif len(baseline.name) > limit:
-        what = f"the name of the baseline has more than {limit} characters, too many for that of its twin"
-        errors.append(InputError("design.twin", True, what, "Drop twin, or shorten the name"))
-    return experiment.model_copy(update={"variants": (baseline, twin, *others)})
+        what = f"the name of the baseline has more than {limit} characters, too many for that of its copy"
+        errors.append(
+            InputError("design.identical_copy", True, what, "Leave out identical_copy, or shorten the name")
+        )
+    return experiment.model_copy(update={"variants": (baseline, copy, *others)})
 
 
 # The expected type, by pydantic's name of the error.

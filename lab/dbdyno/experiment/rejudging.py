@@ -215,8 +215,8 @@ def _last_errors(
     """Errors if too little is left."""
     planned = {number for number, repeated in measured.items() if repeated is None}
     every_load = _loads(experiment.load)
-    # The capacity under a promise is between two rates.
-    needed = 2 if experiment.load.promise else 1
+    # The capacity under a latency objective is between two rates.
+    needed = 2 if experiment.load.latency_objective else 1
     what = {
         "block": (planned, blocks, 1),
         "load": (every_load, loads, needed),
@@ -226,7 +226,7 @@ def _last_errors(
         if without and len(set(every) - set(without)) < least:
             problem = f"no {name} would be left"
             if least > 1:
-                problem = f"a promise needs {least} {name}s, and fewer would be left"
+                problem = f"a latency objective needs {least} {name}s, and fewer would be left"
             yield InputError("--leave-out", None, problem, f"Leave out fewer {name}s")
 
 

@@ -166,7 +166,7 @@ def _length_errors(experiment: Experiment) -> Iterator[InputError]:
 def _load_errors(experiment: Experiment) -> Iterator[InputError]:
     """Errors of loads that cannot pause."""
     if experiment.load.is_open:
-        key = "load.rate" if experiment.load.rate else "load.promise"
+        key = "load.rate" if experiment.load.rate else "load.latency_objective"
         problem = "a rate schedules transactions also while the load is paused"
         yield InputError(key, None, f"slices are for closed loops: {problem}", _FIX)
     for name in experiment.load.chosen_shapes():
@@ -227,7 +227,7 @@ def length_text(seconds: float) -> str:
 
 
 def _reads_few_rows(workload: Workload) -> bool:
-    """Whether transactions only read and are surely short; those of users' statements may take seconds."""
+    """Whether transactions only read and are certainly short; those of users' statements may take seconds."""
     return (
         isinstance(workload, OltpWorkload)
         and workload.name in _READING

@@ -144,7 +144,7 @@ class _Reader:
             "reconnect_every": self._reconnect_annotation,
             "include": self._include_annotation,
             "only": self._only_annotation,
-            "headline": partial(self._key_annotation, "headline"),
+            "main_statement": partial(self._key_annotation, "main_statement"),
             "order": partial(self._key_annotation, "order"),
             "statements": partial(self._key_annotation, "statements"),
             **{section: partial(self._section_annotation, section) for section in SECTIONS},

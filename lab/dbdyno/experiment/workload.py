@@ -293,7 +293,7 @@ class SqlWorkload(BaseWorkload):
     """Wait for the `keying` and `think` times of the transactions."""
     consistency: tuple[SqlConsistency, ...] = ()
     """Conditions that the data must meet after each group of trials (P24)."""
-    headline: Name | None = None
+    main_statement: Name | None = None
     """A statement whose rate per minute is in the result (R19), such as the last one of a transaction."""
     description: str | None = Field(default=None, max_length=300)
     """What the workload does, in one sentence."""

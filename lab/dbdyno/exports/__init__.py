@@ -1,11 +1,9 @@
-"""A judged run in the formats of other programs. A writer is a file here, and an entry in WRITERS."""
+"""A judged run in the formats of other programs. A writer is a function here, and an entry in WRITERS."""
 
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 
-from dbdyno.exports.bencher import as_bencher
-from dbdyno.exports.benchstat import as_benchstat
-from dbdyno.exports.otava import as_otava
+from dbdyno.exports.trackers import as_bencher, as_benchstat, as_otava
 from dbdyno.problem import Problem
 from dbdyno.store import Run
 

@@ -1,19 +1,26 @@
-"""Starts and stops the processes of Ray on this machine, which make it a host of a fleet."""
+"""The hosts of a fleet: this machine alone, for limits of one process and for a try without a cluster, or a
+cluster of Ray, whose processes on this machine are started and stopped here.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from dbdyno.binary import EngineProblem, find_program
-from dbdyno.fleet.carrier import FleetProblem
+from dbdyno.experiment.model import FLEET_LOCAL
+from dbdyno.fleet.carrier import Carrier, FleetProblem, Place
+from dbdyno.fleet.engine_host import EngineHost
 from dbdyno.problem import ExitCode
 
 MISSING_EXTRA = (
@@ -128,3 +135,62 @@ def _require_token(*, is_head: bool) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.touch(0o600)
     path.write_text(os.urandom(32).hex())
+
+
+# `read` waits in one thread; a stop, a clock or a start needs another one.
+_THREADS = 3
+
+
+class LocalPlace(Place):
+    """An engine of this machine."""
+
+    def __init__(self, number: int) -> None:
+        self.host = socket.gethostname()
+        self.name = f"engine {number}"
+        self._engine = EngineHost()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=self.name)
+
+    def call(self, method: str, *arguments: object) -> Future[Any]:
+        """See `Place`."""
+        return self._threads.submit(getattr(self._engine, method), *arguments)
+
+    def close(self) -> None:
+        """Kill the engine."""
+        self._engine.close()
+        self._threads.shutdown(wait=True)
+
+
+class LocalCarrier(Carrier):
+    """Engines as child processes of dbdyno."""
+
+    is_local = True
+
+    def __init__(self) -> None:
+        self._places: list[LocalPlace] = []
+
+    def place(self, engines: int, per_host: int) -> Sequence[Place]:  # noqa: ARG002 — there is one host.
+        """See `Carrier`. All engines are on this machine, however many `per_host` allows."""
+        self._places = [LocalPlace(number) for number in range(1, engines + 1)]
+        return self._places
+
+    def count_hosts(self) -> int:
+        """One: this machine."""
+        return 1
+
+    def release(self) -> None:
+        """See `Carrier`."""
+        while self._places:
+            self._places.pop().close()
+
+
+def open_carrier(address: str) -> Carrier:
+    """What places the engines of a fleet with that address. Raises FleetProblem."""
+    if address == FLEET_LOCAL:
+        return LocalCarrier()
+    # Ray reads them when it is imported.
+    os.environ.update(ray_environment())
+    try:
+        from dbdyno.fleet.ray_carrier import RayCarrier  # noqa: PLC0415 — Ray is optional, and takes seconds.
+    except ImportError as error:
+        raise FleetProblem(*MISSING_EXTRA, ExitCode.USAGE) from error
+    return RayCarrier(address)

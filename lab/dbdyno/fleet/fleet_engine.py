@@ -28,8 +28,15 @@ from dbdyno import passwords
 from dbdyno.binary import EngineProblem
 from dbdyno.experiment.base import parse_cpus
 from dbdyno.experiment.model import Experiment, Fleet
-from dbdyno.fleet.carrier import Carrier, EngineLost, FleetProblem, Place, measure_clocks, wait_for_all
-from dbdyno.fleet.carriers import open_carrier
+from dbdyno.fleet.carrier import (
+    Carrier,
+    EngineLost,
+    FleetProblem,
+    Place,
+    measure_clocks,
+    wait_for_all,
+)
+from dbdyno.fleet.cluster import open_carrier
 from dbdyno.fleet.streams import Streams
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.engine import (

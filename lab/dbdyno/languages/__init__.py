@@ -1,8 +1,8 @@
 """Translates texts.
 
 A language is one file here, such as ko.po: a gettext catalogue whose keys are the English patterns of
-`dbdyno.text`. A pattern that it lacks stays English. `python -m dbdyno.languages.extract` adds new patterns
-to every catalogue.
+`dbdyno.text`. A pattern that it lacks stays English. `make docs` adds new patterns to every
+catalogue.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from dbdyno.server_record import RoundTripsRecord, ServerRecord
 from dbdyno.store.measured import MeasuredTrial
 
 # Status variables that count work to be done later: pages, transactions, bytes, rows.
-DEBTS = (
+PENDING_WORK = (
     "Innodb_buffer_pool_pages_dirty",
     "Innodb_history_list_length",
     "Innodb_checkpoint_age",
@@ -58,8 +58,8 @@ class ServerState:
     round_trips: Sequence[RoundTripsRecord] = ()
     # Counter of the machine -> its growth between the readings.
     machine: Mapping[str, float] = field(default_factory=dict)
-    # Status variable of DEBTS -> its value at the end of the measurement.
-    debts: Mapping[str, float] = field(default_factory=dict)
+    # Status variable of PENDING_WORK -> its value at the end of the measurement.
+    pending_work: Mapping[str, float] = field(default_factory=dict)
     # Status variable of ENDS -> its growth from before the trial until its connections were closed; empty if
     # other clients may have caused it.
     ends: Mapping[str, float] = field(default_factory=dict)
@@ -89,7 +89,7 @@ def read_state(server: ServerRecord) -> ServerState:
         host,
         round_trips,
         {name: after[name] - before[name] for name in after if name in before},
-        _debts(end["status"]),
+        _pending_work(end["status"]),
         _ends(server),
         _idle(server),
     )
@@ -115,12 +115,12 @@ def _ends(server: ServerRecord) -> dict[str, float]:
     }
 
 
-def _debts(status: Mapping[str, str]) -> dict[str, float]:
-    debts = {name: float(status[name]) for name in DEBTS if status.get(name, "").isdecimal()}
+def _pending_work(status: Mapping[str, str]) -> dict[str, float]:
+    amounts = {name: float(status[name]) for name in PENDING_WORK if status.get(name, "").isdecimal()}
     positions = [status.get(name, "") for name in _LOG_POSITIONS]
     if all(text.isdecimal() for text in positions):
-        debts.setdefault("Innodb_checkpoint_age", float(positions[0]) - float(positions[1]))
-    return debts
+        amounts.setdefault("Innodb_checkpoint_age", float(positions[0]) - float(positions[1]))
+    return amounts
 
 
 def by_variant(trials: Iterable[MeasuredTrial], values: Mapping[int, float]) -> dict[str, list[float]]:

@@ -48,7 +48,7 @@ class Series:
     # The heading above its first result.
     heading: Heading = NO_HEADING
     workload: str = ""
-    # What was taken for what, without being sure of it.
+    # What was taken for what, without certainty.
     doubt: str = ""
 
 

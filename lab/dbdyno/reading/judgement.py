@@ -101,8 +101,8 @@ def contrasts(series: Sequence[Series]) -> list[Contrast]:
             for figure in (*THROUGHPUTS, *TIMES):
                 pairs = _pairs(baseline_loads, variant_loads, figure)
                 if pairs:
-                    is_sure = not (same[0].doubt or variant.doubt)
-                    interval = _interval(baseline_loads, variant_loads, figure) if is_sure else None
+                    is_clear = not (same[0].doubt or variant.doubt)
+                    interval = _interval(baseline_loads, variant_loads, figure) if is_clear else None
                     listed.append(Contrast(same[0], variant, figure, pairs, interval, named))
     return listed
 

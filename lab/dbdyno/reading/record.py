@@ -91,7 +91,7 @@ class ReadOmission(BaseModel):
 
 
 class ReadDoubt(BaseModel):
-    """What was taken for what, without being sure, and the line of the first result that it concerns."""
+    """What was taken for what, without certainty, and the line of the first result that it concerns."""
 
     line: int
     text: Composed

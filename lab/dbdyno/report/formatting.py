@@ -29,7 +29,7 @@ from dbdyno.store.verdict import (
     FactorEffect,
     Point,
     Scaling,
-    SecondLine,
+    SecondaryMetric,
 )
 from dbdyno.text import compose, join
 
@@ -45,7 +45,7 @@ INTERACTIONS = VERDICTS | {
 }
 # Severity of a finding -> text.
 SEVERITIES = {"stop": compose("stop"), "warn": compose("warning"), "note": compose("note")}
-# Direction of a second line -> text.
+# Direction of a secondary metric -> text.
 _DIRECTIONS = {"better": compose("better"), "worse": compose("worse")}
 # Second line that is no metric of verdicts -> text.
 _SECOND_LINES = {
@@ -113,7 +113,7 @@ def metric_value(metric: str, value: float | None, *, censored: bool = False) ->
 
 
 def metric_name(metric: str) -> str:
-    """A metric of verdicts or of second lines as text."""
+    """A metric of verdicts or of secondary metrics as text."""
     return _SECOND_LINES.get(metric) or metric_text(metric)
 
 
@@ -189,7 +189,7 @@ def confidence(share: float) -> str:
     return f"{100.0 * share:.3g} %"
 
 
-def ci_heading(effects: Sequence[Effect | SecondLine]) -> str:
+def ci_heading(effects: Sequence[Effect | SecondaryMetric]) -> str:
     """The heading of the column with the intervals of these effects: "95 % CI"."""
     return (
         compose("{confidence} CI", confidence=confidence(effects[0].confidence)) if effects else compose("CI")
@@ -248,8 +248,8 @@ def median(point: Point, variant: Literal["baseline", "variant"]) -> str:
 
 
 def combined(comparison: Comparison) -> tuple[str, str, str]:
-    """The row of the effect over all loads: its title and, with a promise, the capacities of baseline and
-    variant.
+    """The row of the effect over all loads: its title and, with a latency objective, the capacities of
+    baseline and variant.
     """
     if comparison.capacity is None:
         return ALL_LOADS, "", ""
@@ -352,8 +352,8 @@ def metric_rows(
     return rows
 
 
-def second_lines(comparison: Comparison) -> list[tuple[str, ...]]:
-    """The rows of the table of second lines."""
+def secondary_metrics(comparison: Comparison) -> list[tuple[str, ...]]:
+    """The rows of the table of secondary metrics."""
     return [
         (
             load(*measured.Point.of(line.at)),
@@ -364,7 +364,7 @@ def second_lines(comparison: Comparison) -> list[tuple[str, ...]]:
             interval(line),
             _DIRECTIONS[line.direction] if line.direction else MISSING,
         )
-        for line in comparison.second_lines or ()
+        for line in comparison.secondary_metrics or ()
     ]
 
 

@@ -39,7 +39,7 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
     ]
     middle_values = _medians(report, trials, metric)
     unit = compose("offered transactions/s") if report.is_open_loop else compose("connections")
-    name, promise = formatting.metric_name(metric), report.experiment.load.promise
+    name, objective = formatting.metric_name(metric), report.experiment.load.latency_objective
     title = (
         compose("transactions/s") if metric == "throughput" else compose("{name}, milliseconds", name=name)
     )
@@ -53,7 +53,7 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
         # Beyond the capacity the latency is many times as high.
         scale=(
             alt.Scale(type="log", nice=True)
-            if promise and metric == promise.metric
+            if objective and metric == objective.metric
             else alt.Scale(zero=True, nice=True)
         ),
         axis=alt.Axis(title=title, tickCount=6, minExtent=48),
@@ -71,8 +71,8 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
         lines.encode(x=x, y=y, color=color(report), **({"strokeDash": dash(report)} if is_line else {})),
         marks.encode(x=x, y=y, color=color(report), shape=shape(report)),
     ]
-    if promise and metric == promise.metric:
-        layers.append(chart_of([{"value": promise.limit_s * 1e3}]).mark_rule(strokeDash=[6, 3]).encode(y=y))
+    if objective and metric == objective.metric:
+        layers.append(chart_of([{"value": objective.limit_s * 1e3}]).mark_rule(strokeDash=[6, 3]).encode(y=y))
     metric_name = compose("Throughput") if metric == "throughput" else name
     return Chart(
         name=f"{metric.removesuffix('_us').replace('_', '-')}-{workload}",
@@ -85,7 +85,11 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
             details=_details(middle_values),
         ),
         caption=(_LINES if is_line else _BARS)
-        + (compose(" Dashed: {text}.", text=promise.text()) if promise and metric == promise.metric else "")
+        + (
+            compose(" Dashed: {text}.", text=objective.text())
+            if objective and metric == objective.metric
+            else ""
+        )
         + _failures(trials, metric),
         specification=layered(layers, HALF_WIDTH, HEIGHT),
         width="half",

@@ -56,7 +56,7 @@ class _Writer:
                 lines += [f"![{self._escaped(chart.title)}](charts/{quote(chart.name)}.png)", ""]
         for comparison in verdict.comparisons:
             lines += [*self._comparison(comparison), "", *self._metrics(comparison)]
-            lines += self._second_lines(comparison)
+            lines += self._secondary_metrics(comparison)
         if report.has_tied_latency:
             lines += [self._escaped(formatting.TIED), ""]
         for workload in report.workloads:
@@ -151,21 +151,21 @@ class _Writer:
             "",
         ]
 
-    def _second_lines(self, comparison: Comparison) -> list[str]:
-        if not comparison.second_lines:
+    def _secondary_metrics(self, comparison: Comparison) -> list[str]:
+        if not comparison.secondary_metrics:
             return []
         heading = (
             compose("load"), compose("metric"), self._report.verdict.baseline, comparison.variant,
-            compose("change"), formatting.ci_heading(comparison.second_lines),
+            compose("change"), formatting.ci_heading(comparison.secondary_metrics),
             compose("{variant} is", variant=comparison.variant),
         )  # fmt: skip
-        title = compose("Second lines on {workload} (lower is better):", workload=comparison.workload)
+        title = compose("Secondary metrics on {workload} (lower is better):", workload=comparison.workload)
         return [
             self._escaped(title),
             "",
             self._heading(heading),
             "|---|---|---:|---:|---:|---:|---|",
-            *(self._row(row) for row in formatting.second_lines(comparison)),
+            *(self._row(row) for row in formatting.secondary_metrics(comparison)),
             "",
         ]
 

@@ -132,7 +132,7 @@ class Report:
         """The verdicts without their caveats, for a preview of the page."""
         sentences = [judged.statement for judged, _ in self.verdict.sentences]
         if self.verdict.suites:
-            sentences = self.verdict.headlines
+            sentences = self.verdict.summary_sentences
         return join(" ", sentences) if sentences else compose("One variant only.")
 
     @property
@@ -191,7 +191,7 @@ class Report:
         """Whether the report compares latencies that throughput determines."""
         has_latency = any(map(is_latency, self.experiment.metrics))
         return self.experiment.ties_latency and (
-            has_latency or any(one.second_lines for one in self.verdict.comparisons)
+            has_latency or any(one.secondary_metrics for one in self.verdict.comparisons)
         )
 
     @property
@@ -303,7 +303,7 @@ def judgement_texts(run: Run, verdict: VerdictFile) -> list[str]:
         "This is the judgement that was planned; when the data had been seen, the run was judged again "
         "{number} times, and error rates do not hold for a choice among these:",
     )
-    return [*texts, shown, *(_headlines(one) for one in others)]
+    return [*texts, shown, *(_summary_sentences(one) for one in others)]
 
 
 def _count(number: int) -> str:
@@ -329,9 +329,9 @@ def _every_text(choices: Sequence[ChosenAfterwards]) -> str:
     return join(", ", [text for one in choices for text in one.texts()])
 
 
-def _headlines(judgement: LaterJudgement) -> str:
+def _summary_sentences(judgement: LaterJudgement) -> str:
     """The sentences of a later judgement; what it changed, if its files are missing."""
     judged = judgement.judge_files()
     folder = str(judgement.judged_path.relative_to(judgement.path))
-    sentences = [choices_text([judgement.choice])] if judged is None else judged[0].headlines
+    sentences = [choices_text([judgement.choice])] if judged is None else judged[0].summary_sentences
     return compose("{folder}: {sentences}", folder=folder, sentences=join(" ", sentences))

@@ -246,7 +246,9 @@ def _load(report: Report) -> str:
             "open loop, {arrivals} arrivals, at most {busy} busy", arrivals=load.arrivals, busy=busy
         )
         text += (
-            compose(", to find the capacity while {text}", text=load.promise.text()) if load.promise else ""
+            compose(", to find the capacity while {text}", text=load.latency_objective.text())
+            if load.latency_objective
+            else ""
         )
     return join("; ", (text, load.shape.text())) if load.shape else text
 

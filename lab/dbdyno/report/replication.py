@@ -23,6 +23,7 @@ from dbdyno.problem import ExitCode, Problem
 from dbdyno.server_record import ServerRecord
 from dbdyno.store import Run, StoreProblem, files
 from dbdyno.store.document import DocumentPart
+from dbdyno.store.older_versions import current_verdict
 from dbdyno.store.verdict import VerdictFile
 
 # Begin and end of the element in the page.
@@ -38,7 +39,7 @@ _AGAIN = "dbdyno report RUN, by the owner of the run, renders the page again"
 class Published(DocumentPart):
     """The experiment of a report and its effects."""
 
-    format_version: Annotated[Literal[1], Field(alias="format")] = 1
+    format_version: Annotated[Literal[2], Field(alias="format")] = 2
     """Version of this format."""
     run: str
     """Folder's name of the run."""
@@ -86,10 +87,10 @@ def embedded(run: Run, verdict: VerdictFile, servers: Mapping[str, ServerRecord]
     ).model_dump(mode="json")
     if run.judged_path != run.path:
         text = "its judgement was chosen when the data had been seen; the planned one has another report"
-        published = {"format": 1, "refusal": text}
+        published = {"format": 2, "refusal": text}
     if any(_has_account(url) for url in _URL.findall(json.dumps(published, ensure_ascii=False))):
         text = "its servers are named by URLs with an account, which a report does not carry on"
-        published = {"format": 1, "refusal": text}
+        published = {"format": 2, "refusal": text}
     content = json.dumps(published, separators=(",", ":"))
     for character in "<>&":
         content = content.replace(character, f"\\u{ord(character):04x}")
@@ -120,6 +121,8 @@ def read_published(path: Path) -> Published:
                 f"the comparison of {path} cannot be repeated: {refusal}",
                 "Write the experiment with servers of your own, and compare the two runs with dbdyno diff",
             )
+        if isinstance(value, dict) and value.get("format") == 1 and isinstance(value.get("verdict"), dict):
+            value |= {"format": 2, "verdict": current_verdict(value["verdict"])}
         published = Published.model_validate(value)
     except ValidationError as error:
         first = error.errors()[0]
@@ -160,7 +163,7 @@ def _facts(environment: FreeForm) -> dict[str, Any]:
 
 def _effects(verdict: VerdictFile) -> VerdictFile:
     """The verdict without what a replication does not compare."""
-    nothing = {"second_lines": None, "order": None, "highest_throughput": None, "capacity": None}
+    nothing = {"secondary_metrics": None, "order": None, "highest_throughput": None, "capacity": None}
     comparisons = [one.model_copy(update=nothing) for one in verdict.comparisons]
     return verdict.model_copy(
         update={"comparisons": comparisons, "checks": [], "scaling": None, "gate": None, "stopping": None}

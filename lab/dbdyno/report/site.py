@@ -159,7 +159,7 @@ def _results(verdict: VerdictFile) -> list[Result]:
     if not verdict.sentences:
         return [Result("neutral", "", "", compose("One variant: no comparison."))]
     if verdict.is_summed_up:
-        return [Result("neutral", "", "", sentence) for sentence in verdict.headlines]
+        return [Result("neutral", "", "", sentence) for sentence in verdict.summary_sentences]
     return [
         Result(
             formatting.css_class(judged.verdict, getattr(judged, "factors", ())),

@@ -66,7 +66,7 @@ def summarize(path: Path) -> Summary:
     several = len({entry.workload for _, entry in verdict.sentences}) > 1
     texts = [_text(entry, with_workload=several) for _, entry in verdict.sentences]
     if verdict.is_summed_up:
-        texts = verdict.headlines
+        texts = verdict.summary_sentences
     elif verdict.chosen_afterwards:
         texts = [compose("{text} (chosen afterwards)", text=text) for text in texts]
     return Summary(

@@ -14,7 +14,7 @@ from dbdyno import result_text
 from dbdyno.experiment.metrics import FEW_PERCENTILES, LATENCY_MEAN, PERCENTILES, THROUGHPUT
 from dbdyno.report import formatting
 from dbdyno.report.model import Report, gather, value
-from dbdyno.spreadsheet import write_csv
+from dbdyno.result_text import write_csv
 from dbdyno.store import Run
 from dbdyno.store.measured import (
     SHOWN_PERCENTILES,
@@ -278,10 +278,10 @@ class SuiteCellText:
 
     estimate: str = result_text.MISSING
     interval: str = ""
-    # The verdict, or whether a cost rose or fell; empty if that is not sure.
+    # The verdict, or whether a cost rose or fell; empty if that is not significant.
     word: str = ""
-    # The class of its colour, and how strong it is, from 0 to 3. A cell without a sure direction has no
-    # colour, whatever its size.
+    # The class of its colour, and how strong it is, from 0 to 3. A cell without a significant direction has
+    # no colour, whatever its size.
     css_class: str = "neutral"
     strength: int = 0
     # The verdict's code; None for a cost.

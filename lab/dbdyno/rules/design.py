@@ -13,7 +13,7 @@ that is smaller may be an artefact, and a transaction that is longer than a slic
 
 R17: whether the limit of the load decides the throughput, instead of the variants.
 
-R19: the rate of the statement that a workload names as its headline.
+R19: the rate of the statement that a workload names as its main one.
 
 R12: whether all slices together show the same difference of throughput as the typical slice.
 
@@ -38,7 +38,7 @@ from statistics import fmean, median
 
 from dbdyno.decide.comparison import Comparison, Pairs, log_ratios
 from dbdyno.decide.order_effect import order_effect
-from dbdyno.decide.second_lines import BEYOND_MIN
+from dbdyno.decide.secondary_metrics import BEYOND_MIN
 from dbdyno.experiment.metrics import THROUGHPUT, harm_max, metric_text, percentile_of
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.schedule import workloads_by_start
@@ -61,7 +61,7 @@ from dbdyno.text import compose, join, mark
 
 
 @rule("R13")
-def few_beyond(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
+def percentiles_of_few(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
     """A note for each workload and judged percentile that some trial has too few transactions for."""
     duration_s = experiment.load.duration_s
     for workload in experiment.workloads:
@@ -198,14 +198,14 @@ def reached_limit(trials: Sequence[MeasuredTrial], experiment: Experiment) -> It
 
 
 @rule("R19")
-def headline_rates(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
-    """A note for each load of a workload with a headline, without trials in slices."""
+def main_statement_rates(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
+    """A note for each load of a workload with a main statement, without trials in slices."""
     for workload in experiment.workloads:
-        if not isinstance(workload, SqlWorkload) or workload.headline is None:
+        if not isinstance(workload, SqlWorkload) or workload.main_statement is None:
             continue
         rates: dict[tuple[str, float], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         for trial in trials:
-            known = trial.statements.get(workload.headline)
+            known = trial.statements.get(workload.main_statement)
             if trial.workload == workload.title and trial.figures is not None and known is not None:
                 per_minute = 60 * trial.figures.throughput * known.per_transaction
                 rates[trial.point][trial.variant].append(per_minute)
@@ -217,7 +217,7 @@ def headline_rates(trials: Sequence[MeasuredTrial], experiment: Experiment) -> I
                 compose(
                     "{statement} per minute in {title} at {load} (medians of the trials): {listed}. Such a "
                     "rate is no audited result of a standard benchmark",
-                    statement=workload.headline,
+                    statement=workload.main_statement,
                     title=workload.title,
                     load=compose("{value:g} transactions/s", value=value)
                     if unit == "rate"

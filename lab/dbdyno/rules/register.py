@@ -37,7 +37,7 @@ class Rule:
     codes: tuple[str, ...]
     find: Find
     needs: tuple[str, ...]
-    # Its findings may forbid a verdict, so a run that stops when its verdicts are sure looks at them too.
+    # Its findings may forbid a verdict, so a run that stops when its verdicts are decided looks at them too.
     may_forbid: bool
 
     @property

@@ -16,7 +16,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, trial_number
 from dbdyno.explain import Cost
 from dbdyno.finding import Finding
-from dbdyno.measure.server_state import DEBTS, ServerState, by_variant
+from dbdyno.measure.server_state import PENDING_WORK, ServerState, by_variant
 from dbdyno.rules.register import rule
 from dbdyno.say.wording import trials_count
 from dbdyno.store.measured import MeasuredTrial
@@ -30,15 +30,15 @@ DEBT_FACTOR = 2.0
 DEBT_TRIALS_MIN = 3
 # The debt, and the amount that a server pays within a moment.
 _DEBT_LIMITS = {
-    DEBTS[0]: (mark("dirty pages in the buffer pool"), 1000.0),
-    DEBTS[1]: (mark("transactions that are not purged"), 10_000.0),
-    DEBTS[2]: (mark("bytes of redo log since the last checkpoint"), 16.0 * 1024**2),
-    DEBTS[3]: (mark("dead rows that are not vacuumed"), 10_000.0),
+    PENDING_WORK[0]: (mark("dirty pages in the buffer pool"), 1000.0),
+    PENDING_WORK[1]: (mark("transactions that are not purged"), 10_000.0),
+    PENDING_WORK[2]: (mark("bytes of redo log since the last checkpoint"), 16.0 * 1024**2),
+    PENDING_WORK[3]: (mark("dead rows that are not vacuumed"), 10_000.0),
 }
 
 
 @rule("D07", caveat=mark("the variants leave different amounts of work for later"))
-def debts(
+def pending_work(
     trials: Sequence[MeasuredTrial], states: Mapping[int, ServerState], experiment: Experiment
 ) -> Iterator[Finding]:
     """Variants whose debt at the end of the trials of a load differs from that of the baseline; of several
@@ -49,7 +49,9 @@ def debts(
     for (name, (title, limit)), variant, workload in product(
         _DEBT_LIMITS.items(), experiment.variants[1:], experiment.workloads
     ):
-        values = {index: state.debts[name] for index, state in states.items() if name in state.debts}
+        values = {
+            index: state.pending_work[name] for index, state in states.items() if name in state.pending_work
+        }
         largest: tuple[float, float, float] | None = None
         for point in sorted(point for of, point in points if of == workload.title):
             of_point = [one for one in trials if (one.workload, one.point) == (workload.title, point)]

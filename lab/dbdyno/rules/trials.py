@@ -434,8 +434,8 @@ def _caveat_of_overload(finding: Finding) -> str:
 @rule("R07", caveat=_caveat_of_overload)
 def overload(by_variant: ByVariant, experiment: Experiment) -> Iterator[Finding]:
     """Variants that did not start all scheduled transactions of an open loop, so latency is a lower bound."""
-    if not experiment.load.rate or experiment.load.promise:
-        # Under a promise, rates that are too high are part of the design.
+    if not experiment.load.rate or experiment.load.latency_objective:
+        # Under a latency objective, rates that are too high are part of the design.
         return
     for variant, trials in by_variant.items():
         behind = {index: one for index, one in figures_of(trials) if not one.keeps_up}

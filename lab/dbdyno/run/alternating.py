@@ -31,7 +31,7 @@ from dbdyno.run.affinity import on_cpus
 from dbdyno.run.coordinator import Coordinator
 from dbdyno.run.engine import EngineEnded, SlicedRun
 from dbdyno.run.failures import StartFailure, describe_failure, describe_problem, unreachable_reason
-from dbdyno.run.foreign_meter import ForeignMeter, combine
+from dbdyno.run.foreign import ForeignMeter, combine
 from dbdyno.run.sampling import Sampler, WorkMeter
 from dbdyno.run.trial import Outcome, RecordedTrial
 from dbdyno.server_record import ForeignRecord, ServerRecord

@@ -26,11 +26,11 @@ from dbdyno.finding import Finding
 from dbdyno.run import pilot, progress, warmup
 from dbdyno.run.affinity import require_cpus
 from dbdyno.run.alternating import complete_points, run_in_slices
-from dbdyno.run.ceiling import measure_ceilings
 from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped
 from dbdyno.run.data_state import DataState
 from dbdyno.run.engine import Engine
 from dbdyno.run.failures import StartFailure
+from dbdyno.run.pilot import measure_ceilings
 from dbdyno.run.progress import Listener
 from dbdyno.run.repeating import Failures, may_repeat, plan_repeat, plan_repeats
 from dbdyno.run.starting import GroupServers, count_slots, open_servers, verify_settings
@@ -163,7 +163,7 @@ class _Comparison:
             with data.cleaning_up():
                 pilot.determine_workers(coordinator, servers, pilots, [*warmup_trials, *self._todo])
                 warmup.determine_warmup(coordinator, servers, warmup_trials, self._todo)
-                # A promise may have found its rates.
+                # A latency objective may have found its rates.
                 by_index = {trial.index: trial for trial in self._run.schedule()}
                 self._todo = [by_index[trial.index] for trial in self._todo]
                 self._run_all_groups(servers)
@@ -246,7 +246,7 @@ class _Comparison:
             self._coordinator.listen(progress.GroupEnded(tuple(group), seconds))
 
     def _add_groups(self, trials: Sequence[Trial], waiting_groups: deque[list[Trial]]) -> None:
-        """Add the repeats that are due after `trials`; end the comparison if it is sure. Raises
+        """Add the repeats that are due after `trials`; end the comparison if it is decided. Raises
         CannotRunProblem.
         """
         repeated, reason = self._failures.repeats(trials)

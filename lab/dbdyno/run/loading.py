@@ -36,7 +36,7 @@ from dbdyno.run.progress import Listener
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.answers import shorten_statement
 from dbdyno.servers.admin.connection import answers_within, require_answers
-from dbdyno.servers.load_connection import open_load_connection
+from dbdyno.servers.kinds.remote_protocol import open_load_connection
 from dbdyno.servers.server import Server, ServerProblem
 
 # MySQL's variable, and MariaDB's, which a session cannot set.

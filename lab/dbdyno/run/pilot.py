@@ -1,10 +1,15 @@
-"""Determines the number of event loops of the load generator: `workers = "auto"`.
+"""Measures the load generator before the trials: the number of event loops that it needs, and how many
+transactions per second it reaches without a server.
 
-One event loop is one thread. If it is never idle, it may limit the throughput instead of the server; if there
-are more than necessary, they take CPU time from a server on the same CPUs. So before the first trial, each
-variant runs every workload for some seconds at the highest load (a step), with more event loops until
-`decide` accepts the number. All trials have the same number; `workers.json` stores it, so that a resumed run
-has it too.
+**Event loops** (`workers = "auto"`). One event loop is one thread. If it is never idle, it may limit the
+throughput instead of the server; if there are more than necessary, they take CPU time from a server on the
+same CPUs. So before the first trial, each variant runs every workload for some seconds at the highest load (a
+step), with more event loops until `decide` accepts the number. All trials have the same number;
+`workers.json` stores it, so that a resumed run has it too.
+
+**Client ceiling.** The engine runs the transactions of a workload against its null target, which answers at
+once, with as many connections and event loops as the trials have. Check P13 compares the ceiling with the
+throughput.
 """
 
 from __future__ import annotations
@@ -13,10 +18,12 @@ import itertools
 import math
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 
+from dbdyno.binary import EngineProblem
 from dbdyno.checks import Context
 from dbdyno.experiment.base import LIMITS, parse_cpus
-from dbdyno.experiment.model import Experiment, OltpWorkload, Workload
+from dbdyno.experiment.model import Experiment, OltpWorkload, SqlWorkload, Workload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.experiment.slices import only_reads
 from dbdyno.finding import Finding
@@ -27,17 +34,20 @@ from dbdyno.run.failures import StartFailure
 from dbdyno.run.plan import US, trial_plan
 from dbdyno.run.session import TrialSession
 from dbdyno.run.starting import GroupServers
-from dbdyno.store import Run
+from dbdyno.store import Run, StoreProblem
 from dbdyno.store.preparation import (
     PILOT_FOLDER,
+    Ceiling,
     Step,
     Usage,
     Workers,
     chosen_workers,
     discard_steps,
     hook_writer,
+    read_ceilings,
     read_workers,
     warmup_trial_writer,
+    write_ceilings,
     write_workers,
 )
 
@@ -341,3 +351,60 @@ def describe_plan(experiment: Experiment, chosen: int | None = None) -> str:
 def format_workers(workers: int) -> str:
     """The number with its noun."""
     return "1 event loop" if workers == 1 else f"{workers} event loops"
+
+
+# Of the measurement of a ceiling.
+CEILING_WARMUP_S, CEILING_S_MAX = 0.1, 1.0
+
+
+def measure_ceilings(run: Run, experiment: Experiment, engine: Engine) -> None:
+    """Measure the ceiling of each workload that has none, at its highest load, and store it.
+
+    Only closed loops whose transactions do not wait have one. A ceiling that cannot be stored is left out,
+    because the trials are complete.
+    """
+    baseline = experiment.variants[0]
+    load = experiment.load_for(baseline)
+    waits = load.max_rate is not None or load.think_time_s is not None
+    if load.is_open or load.is_changing or waits:
+        return
+    known = read_ceilings(run)
+    plans = {
+        (trial.meta["variant"], trial.meta["workload"]): trial for trial in run.trials() if trial.is_done
+    }
+    added = False
+    for title in (workload.title for workload in experiment.workloads):
+        stored = plans.get((baseline.name, title))
+        if stored is None or title in known or not _has_ceiling(experiment.workload_for(baseline, title)):
+            continue
+        of_workload = [one for one in run.schedule() if (one.variant, one.workload) == (baseline.name, title)]
+        trial = max(of_workload, key=lambda one: one.point.connections)
+        # The protocol of the target decides the form of the statements.
+        target = stored.plan.get("target")
+        if target is None:
+            continue
+        plan = trial_plan(experiment, trial, target, warmup_s=CEILING_WARMUP_S, workers=chosen_workers(run))
+        plan["target"] = {"protocol": "null", "answer_us": 0}
+        measure_us = round(min(CEILING_S_MAX, load.duration_s / 2) * US)
+        plan["phases"]["measure_us"] = measure_us
+        ceiling = Ceiling(connections=trial.point.connections, events_per_s=None, failure=None)
+        try:
+            result = engine.run("run", plan, cpus=experiment.client.cpus)
+        except EngineProblem as problem:
+            ceiling["failure"] = problem.text
+        else:
+            ceiling["failure"] = result.failure() or None
+            if result.done and result.end is not None:
+                ceiling["events_per_s"] = result.end["phases"]["measure"]["events"] * US / measure_us
+        known[title] = ceiling
+        added = True
+    if added:
+        with suppress(StoreProblem):
+            write_ceilings(run, known)
+
+
+def _has_ceiling(workload: Workload) -> bool:
+    """Whether the engine runs the workload itself, and its transactions do not wait."""
+    if isinstance(workload, SqlWorkload):
+        return bool(workload.transactions) and not workload.has_pauses
+    return isinstance(workload, OltpWorkload)

@@ -152,7 +152,7 @@ class BlockEnded(Progress):
 
     @property
     def blocks_expected(self) -> int | None:
-        """How many more blocks the judge expects until every comparison is sure; None if it cannot say."""
+        """How many more blocks the judge expects until every comparison is decided; None if it cannot say."""
         counts = [one.blocks_still_expected for one in self.look.comparisons]
         known = [count for count in counts if count is not None]
         return max(known) if known and len(known) == len(counts) else None

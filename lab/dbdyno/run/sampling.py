@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from statistics import quantiles
 
 from dbdyno.run.engine import Record
-from dbdyno.run.foreign_meter import ForeignMeter
+from dbdyno.run.foreign import ForeignMeter
 from dbdyno.server_record import (
     CountersRecord,
     EdgesRecord,
@@ -36,7 +36,7 @@ from dbdyno.server_record import (
 )
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import answers_within
-from dbdyno.servers.load_connection import open_load_connection
+from dbdyno.servers.kinds.remote_protocol import open_load_connection
 from dbdyno.servers.server import Description, Server, ServerProblem
 
 # Seconds between two readings of the counters of threads, which are lost when a thread ends, and the maximum

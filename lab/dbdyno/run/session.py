@@ -29,7 +29,7 @@ from dbdyno.run.engine import Engine, EngineResult, OpenLines, Record, require_w
 from dbdyno.run.failures import HookProblem
 from dbdyno.servers import user_commands
 from dbdyno.servers.admin.connection import answers_within
-from dbdyno.servers.load_connection import open_load_session
+from dbdyno.servers.kinds.remote_protocol import open_load_session
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.servers.user_commands import CommandResult, RunningCommand
 from dbdyno.store import StoreProblem

@@ -1,6 +1,6 @@
 """Decides after every block whether a comparison with `design.stop` goes on.
 
-The judge decides whether the verdict is sure; the limits are those of the experiment and of this call.
+The judge decides whether the verdict is decided; the limits are those of the experiment and of this call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dbdyno.store.document import Why
 from dbdyno.store.endings import read_endings
 
 # Ends of a call after which a call without a top-up has nothing to do.
-FINAL: tuple[Why, ...] = ("sure", "blocks")
+FINAL: tuple[Why, ...] = ("decided", "blocks")
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,8 @@ class Stopping:
         self._last_block_s = (now - self._last_look) / runs if self._looks else 0.0
         self._last_look, self._looks = now, self._looks + 1
         answer = self._decide(self._run)
-        if answer.is_sure and self._more_blocks is None:
-            self.why = "sure"
+        if answer.is_decided and self._more_blocks is None:
+            self.why = "decided"
         elif not todo:
             self.why = "blocks"
         elif max(self._estimate.block_s, self._last_block_s) > left_s:

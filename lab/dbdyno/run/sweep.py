@@ -19,12 +19,12 @@ from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import pilot
-from dbdyno.run.ceiling import measure_ceilings
 from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped
 from dbdyno.run.description import describe
 from dbdyno.run.engine import Engine
 from dbdyno.run.loading import cleanup, created_tables, must_load, prepare
 from dbdyno.run.marked_tables import LOADING, drop_instruction
+from dbdyno.run.pilot import measure_ceilings
 from dbdyno.run.progress import Listener
 from dbdyno.run.warmup import warmup_trials
 from dbdyno.servers.server import Server

@@ -13,7 +13,7 @@ from dbdyno.experiment.slices import slice_s
 from dbdyno.problem import Problem
 from dbdyno.run.engine import Engine, Record
 from dbdyno.run.failures import describe_failure, describe_idle, describe_problem
-from dbdyno.run.foreign_meter import ForeignMeter, create_meter
+from dbdyno.run.foreign import ForeignMeter, create_meter
 from dbdyno.run.plan import slice_plan, trial_plan
 from dbdyno.run.sampling import Sampler
 from dbdyno.run.session import TrialSession

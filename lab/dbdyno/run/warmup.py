@@ -62,7 +62,7 @@ def has_warmup_trials(experiment: Experiment) -> bool:
 
 
 def has_trials(experiment: Experiment) -> bool:
-    """Whether trials before the first block determine the warm-up, or find the rates of a promise."""
+    """Whether trials before the first block determine the warm-up, or find rates for a latency objective."""
     return has_warmup_trials(experiment) or experiment.load.needs_probe
 
 
@@ -94,8 +94,8 @@ def warmup_trials(experiment: Experiment, titles: Iterable[str]) -> list[Trial]:
 
 
 def missing_trials(experiment: Experiment, run: Run, titles: Sequence[str]) -> list[Trial]:
-    """The trials that determine the warm-up and the rates of a promise; none if an earlier attempt has
-    determined both, or has run trials.
+    """The trials that determine the warm-up and the rates of a latency objective; none if an earlier attempt
+    has determined both, or has run trials.
     """
     has_rates = experiment.load.has_rates or not experiment.load.needs_probe
     has_warmup = derived_warmup_s(run) is not None or not has_warmup_trials(experiment)
@@ -147,7 +147,7 @@ def _attempt(coordinator: Coordinator, servers: GroupServers, trial: Trial, numb
 
 
 def _use_rates(coordinator: Coordinator, peaks: Mapping[str, float]) -> None:
-    """Store the rates of a promise, check them, and use them in all trials. Raises Stopped."""
+    """Store the rates of a latency objective, check them, and use them in all trials. Raises Stopped."""
     rates = found_rates(min(peaks.values()))
     coordinator.run.set_rates(rates, peaks)
     coordinator.experiment.load.set_found_rates(tuple(rates))
@@ -186,7 +186,8 @@ def run_warmup_trial(
         session.require_within_limits()
         failure = session.reason
         session.end()
-    # At a set rate throughput is the same from the first second on. The probe of a promise has no rate yet.
+    # At a set rate throughput is the same from the first second on. The probe of a latency objective has no
+    # rate yet.
     is_rate_set = trial.point.rate is not None or load.max_rate is not None
     seconds = _seconds(intervals, by_latency=is_rate_set)
     if not failure and not seconds:
@@ -255,7 +256,7 @@ def _warmup_s(entry: WarmupTrial, experiment: Experiment) -> float:
 
 
 def describe_probe(experiment: Experiment) -> str:
-    """What finds the rates of a promise, in one line."""
+    """What finds the rates of a latency objective, in one line."""
     load = experiment.load
     return (
         f"{len(SHARES)} rates from {SHARES[0] * 100:.0f} to {SHARES[-1] * 100:.0f} % of the throughput of "
@@ -270,8 +271,8 @@ def peaks(entries: Sequence[WarmupTrial]) -> dict[str, float]:
         if not entry.get("peak"):
             why = entry["failure"] or "no transaction ended in its last part"
             raise Problem(
-                f"the rates of the promise are unknown: the trial of {entry['variant']} that finds them "
-                f"failed ({why})",
+                f"the rates of the latency objective are unknown: the trial of {entry['variant']} that finds "
+                f"them failed ({why})",
                 "Give rate = [...] in [load], or lower connections",
                 ExitCode.NOT_COMPARABLE,
             )

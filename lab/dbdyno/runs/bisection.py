@@ -14,7 +14,7 @@ from dbdyno.decide.capacity import capacities
 from dbdyno.decide.comparison import pair
 from dbdyno.decide.decision import relevant_to, stops
 from dbdyno.decide.effects import Assessment
-from dbdyno.decide.outlook import blocks_for
+from dbdyno.decide.more_blocks import blocks_for
 from dbdyno.decide.stopping import ComparisonProgress, Progress, finished_trials
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
@@ -90,7 +90,7 @@ class Answer:
     # The effect of the bad end against the good one.
     premise: Step
     # Numbers of the versions of which one is the first that is like the bad end. More than one if a step
-    # could not tell or versions were skipped; none if the two ends do not surely differ.
+    # could not tell or versions were skipped; none if the two ends do not significantly differ.
     possible: range
     # The version before the first of these.
     good: int = 0
@@ -112,7 +112,7 @@ class Answer:
 
     @property
     def is_part(self) -> bool:
-        """Whether the found change is surely another one than the whole, so that there are more."""
+        """Whether the found change is another one, beyond chance, than the whole, so that there are more."""
         of_all, found = self.whole, self.effect
         ends = [one.interval_percent for one in (of_all, found) if one is not None]
         if len(ends) < 2 or ends[0] is None or ends[1] is None:
@@ -234,11 +234,11 @@ def decider(question: Question) -> Callable[[Run], Progress]:
 
     def decide(run: Run) -> Progress:
         trials, experiment, findings = finished_trials(run)
-        is_sure = judge_step(question, trials, experiment, findings).outcome != Outcome.CANNOT_TELL
+        is_decided = judge_step(question, trials, experiment, findings).outcome != Outcome.CANNOT_TELL
         return Progress(
-            is_sure,
+            is_decided,
             tuple(
-                _progress(names, assessment, experiment, is_sure=is_sure)
+                _progress(names, assessment, experiment, is_decided=is_decided)
                 for names, assessment in _assess(question, trials, experiment)
             ),
         )
@@ -262,7 +262,7 @@ def _assess(
     question: Question, trials: Sequence[MeasuredTrial], experiment: Experiment
 ) -> Iterator[tuple[Pair, Assessment]]:
     """The effect of each pair over all loads."""
-    # Blocks may be added, as to any run that ends when it is sure.
+    # Blocks may be added, as to any run that ends when it is decided.
     looks = Looks(planned=experiment.design.stop.max_blocks if experiment.design.stop else None)
     for names in question.pairs():
         variant, baseline = names
@@ -297,14 +297,14 @@ def _obstacle(question: Question, experiment: Experiment, findings: Sequence[Fin
 
 
 def _progress(
-    names: Pair, assessment: Assessment, experiment: Experiment, *, is_sure: bool
+    names: Pair, assessment: Assessment, experiment: Experiment, *, is_decided: bool
 ) -> ComparisonProgress:
     """How far one of the pairs is. The number of blocks is that for an interval without zero."""
     overall = assessment.overall
     ends = overall.interval_percent if overall else None
     half = (ends[1] - ends[0]) / 2.0 if ends and all(map(math.isfinite, ends)) else None
-    more: int | None = 0 if is_sure else None
-    if not is_sure and overall and -100.0 < overall.effect_percent < math.inf:
+    more: int | None = 0 if is_decided else None
+    if not is_decided and overall and -100.0 < overall.effect_percent < math.inf:
         needed = blocks_for(assessment, abs(math.log1p(overall.effect_percent / 100.0)))
         more = None if needed is None else max(1, needed - len(assessment.overall_ratios.lows))
     text = " against ".join(names)

@@ -88,7 +88,7 @@ class Differences:
     notes: tuple[str, ...]
 
 
-def is_unpaired(first: Experiment, second: Experiment) -> bool:
+def are_independent(first: Experiment, second: Experiment) -> bool:
     """Whether both runs have one variant, so that nothing was compared within them."""
     return len(first.variants) == len(second.variants) == 1
 
@@ -105,10 +105,10 @@ def differences(first: Side, second: Side) -> Differences:
             notes.append(text)
         elif not _IGNORED.fullmatch(key):
             refusals.append(text)
-    unpaired = is_unpaired(first.experiment, second.experiment)
-    settings = [*_variables(first.experiment, second.experiment, names, unpaired=unpaired)]
-    (notes if unpaired else refusals).extend(settings)
-    if unpaired:
+    independent = are_independent(first.experiment, second.experiment)
+    settings = [*_variables(first.experiment, second.experiment, names, independent=independent)]
+    (notes if independent else refusals).extend(settings)
+    if independent:
         # What a variant changes is what the two runs compare.
         notes += [text for text in refusals if text.startswith("variant[")]
         refusals = [text for text in refusals if not text.startswith("variant[")]
@@ -135,10 +135,10 @@ def common_points(first: Experiment, second: Experiment) -> list[dict[str, Any]]
 
 
 def has_same_points(first: Experiment, second: Experiment) -> bool:
-    """Whether both experiments have the same loads. The rates of a promise are not its result."""
-    is_promised = first.load.promise is not None and second.load.promise is not None
+    """Whether both experiments have the same loads. The rates of a latency objective are not its result."""
+    has_objective = first.load.latency_objective is not None and second.load.latency_objective is not None
     common = len(common_points(first, second))
-    return is_promised or common == len(first.load.points()) == len(second.load.points())
+    return has_objective or common == len(first.load.points()) == len(second.load.points())
 
 
 def _shape_refusals(first: Side, second: Side, names: Sequence[str]) -> Iterator[str]:
@@ -147,7 +147,7 @@ def _shape_refusals(first: Side, second: Side, names: Sequence[str]) -> Iterator
     if (len(one.variants) == 1) != (len(other.variants) == 1):
         alone, several = names if len(one.variants) == 1 else (names[1], names[0])
         yield compose("{alone} has one variant, and {several} compares several", alone=alone, several=several)
-    elif not is_unpaired(one, other):
+    elif not are_independent(one, other):
         if one.variants[0].name != other.variants[0].name:
             yield _values(compose("the baseline"), (one.variants[0].name, other.variants[0].name), names)
         elif not _common(one.variants[1:], other.variants[1:], "name"):
@@ -170,7 +170,7 @@ def _point_notes(one: Experiment, other: Experiment, names: Sequence[str]) -> It
     if common_points(one, other) and not has_same_points(one, other):
         text = _values(compose("the load"), [_loads(one), _loads(other)], names)
         yield compose("{text}: the common loads are compared, not the effect over all loads", text=text)
-    if not is_unpaired(one, other):
+    if not are_independent(one, other):
         yield from _only_in("variant", one.variants[1:], other.variants[1:], "name", names)
     yield from _only_in("workload", one.workloads, other.workloads, "title", names)
 
@@ -190,7 +190,7 @@ def _view(of: Experiment, first: Experiment, second: Experiment) -> dict[str, An
     """The keys of an experiment that both have, by their names in the file."""
     dump = of.model_dump(mode="json")
     titles = _common(first.workloads, second.workloads, "title")
-    unpaired = is_unpaired(first, second)
+    independent = are_independent(first, second)
     variants = _common(first.variants, second.variants, "name")
     load = {key: value for key, value in dump["load"].items() if key not in ("connections", "rate")}
     if of.load.is_open:
@@ -201,9 +201,9 @@ def _view(of: Experiment, first: Experiment, second: Experiment) -> dict[str, An
         **_workloads(of.workloads, titles),
         "factor": dump["factors"],
         **{
-            f"variant[{first.variants[0].name if unpaired else variant.name}]": _variant(variant, titles)
+            f"variant[{first.variants[0].name if independent else variant.name}]": _variant(variant, titles)
             for variant in of.variants
-            if unpaired or variant.name in variants
+            if independent or variant.name in variants
         },
     }
 
@@ -225,11 +225,13 @@ def _keys(value: Any) -> Any:
     return {file_key(key): one for key, one in value.items()} if isinstance(value, dict) else value
 
 
-def _variables(one: Experiment, other: Experiment, names: Sequence[str], *, unpaired: bool) -> Iterator[str]:
+def _variables(
+    one: Experiment, other: Experiment, names: Sequence[str], *, independent: bool
+) -> Iterator[str]:
     """The declared settings of servers and sessions that differ."""
     others = {variant.name: variant for variant in other.variants}
     for variant in one.variants:
-        same = other.variants[0] if unpaired else others.get(variant.name)
+        same = other.variants[0] if independent else others.get(variant.name)
         if same is None:
             continue
         for name in differing_variables(variant, same):
@@ -273,7 +275,7 @@ def _circumstances(first: Side, second: Side) -> Iterator[str]:
                 yield _values(
                     compose("the version of {text}", text=text), (one.get(key), other.get(key)), names
                 )
-    if is_unpaired(first.experiment, second.experiment):
+    if are_independent(first.experiment, second.experiment):
         versions = [next(iter(of.servers.values()), None) for of in (first, second)]
         if versions[0] != versions[1]:
             yield _values(compose("the server"), versions, names)

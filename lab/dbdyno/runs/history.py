@@ -54,7 +54,7 @@ _VARIANT = re.compile(r"(.+) run (\d+)")
 LEVEL, CONFIRMING_RUNS = 0.005, 8
 # All runs of a confirmation together have so many blocks that one run of them would find a change of this
 # size, in log units, or of this part of a smaller candidate's with a chance of 90 %; or this part of the
-# least that a larger one surely is. Few runs after a change make it look larger than it is.
+# least that a larger one is, beyond chance. Few runs after a change make it look larger than it is.
 SIZE, PART = 0.025, 0.7
 BLOCKS_MAX = 100
 # Without blocks from which it is known: the standard deviation of a block's log ratio.
@@ -62,7 +62,7 @@ SCATTER = 0.05
 
 
 @dataclass(frozen=True)
-class Night:
+class JudgedRun:
     """One judged run."""
 
     number: int
@@ -84,7 +84,7 @@ class Answer:
     after: int
     # The newest value when the comparison began.
     newest: int
-    # 1 or -1 if the later value's server surely has more or less of the metric, else 0.
+    # 1 or -1 if the later value's server significantly has more or less of the metric, else 0.
     direction: int
 
 
@@ -99,12 +99,12 @@ class Change:
 
     @property
     def before(self) -> int:
-        """Position of the last value that is surely before the change."""
+        """Position of the last value that is before the change in any case."""
         return self.point.first - 1
 
     @property
     def after(self) -> int:
-        """Position of the first value that is surely after it."""
+        """Position of the first value that is after it in any case."""
         return self.point.last
 
 
@@ -172,17 +172,17 @@ def _all_blocks(step: float, least: float, blocks: Sequence[Sequence[float]]) ->
     return BLOCKS_MAX
 
 
-def history(nights: Sequence[Night], confirmations: Sequence[Night]) -> History:
+def history(judged_runs: Sequence[JudgedRun], confirmations: Sequence[JudgedRun]) -> History:
     """The history of an experiment. `nights` are its judged runs, the oldest first, and `confirmations` those
     of its neighbours. Only runs that can be compared with the newest one with a result have values.
 
     Raises Problem if no run has a result.
     """
-    newest = next((one for one in reversed(nights) if _has_value(one)), None)
+    newest = next((one for one in reversed(judged_runs) if _has_value(one)), None)
     if newest is None:
         raise Problem(
-            f"no run of {nights[-1].side.experiment.name} has a result",
-            f"dbdyno report {nights[-1].side.place} says why the newest has none",
+            f"no run of {judged_runs[-1].side.experiment.name} has a result",
+            f"dbdyno report {judged_runs[-1].side.place} says why the newest has none",
         )
     experiment, baseline = newest.side.experiment, newest.side.verdict.baseline
     series = [
@@ -191,9 +191,9 @@ def history(nights: Sequence[Night], confirmations: Sequence[Night]) -> History:
         if not is_identical(experiment, variant)
         for workload in experiment.workloads
     ]
-    used: list[Night] = []
+    used: list[JudgedRun] = []
     excluded: list[ExcludedRun] = []
-    for night in nights:
+    for night in judged_runs:
         entries = [one for names in series if (one := night.comparison(*names)) is not None]
         reasons: list[str] = [_no_value_text(one) for one in entries if _value(one) is None]
         if not entries or len(reasons) < len(entries):
@@ -212,7 +212,7 @@ def history(nights: Sequence[Night], confirmations: Sequence[Night]) -> History:
     )
 
 
-def _has_value(night: Night) -> bool:
+def _has_value(night: JudgedRun) -> bool:
     """Whether a run has the effect of any variant that differs from the baseline."""
     return any(not one.identical and _value(one) is not None for one in night.side.verdict.comparisons)
 
@@ -240,10 +240,10 @@ def _refusals(side: Side, newest: Side) -> Iterator[str]:
 
 
 def _series(
-    nights: Sequence[Night], confirmations: Sequence[Night], variant: str, workload: str
+    judged_runs: Sequence[JudgedRun], confirmations: Sequence[JudgedRun], variant: str, workload: str
 ) -> HistorySeries:
     points, known, values = [], [], []
-    for night in nights:
+    for night in judged_runs:
         entry = night.comparison(variant, workload)
         value = None if entry is None else _value(entry)
         if entry is not None and value is not None:
@@ -252,7 +252,7 @@ def _series(
             values.append(math.log1p(value / 100.0))
     place = {night.number: index for index, night in enumerate(known)}
     answered, incomplete = _answers(confirmations, known, variant, workload)
-    baseline, metric = nights[-1].side.verdict.baseline, nights[-1].side.experiment.metrics[0]
+    baseline, metric = judged_runs[-1].side.verdict.baseline, judged_runs[-1].side.experiment.metrics[0]
     answers = [
         Answer(
             place[one.before],
@@ -292,7 +292,7 @@ def _value(entry: Comparison) -> float | None:
     return effect if is_known and curve.verdict not in WITHOUT_RATIO else None
 
 
-def _point(night: Night, entry: Comparison) -> HistoryPoint:
+def _point(night: JudgedRun, entry: Comparison) -> HistoryPoint:
     return HistoryPoint(
         run=night.number,
         path=night.side.place,
@@ -304,12 +304,12 @@ def _point(night: Night, entry: Comparison) -> HistoryPoint:
 
 
 def _answers(
-    confirmations: Sequence[Night], known: Sequence[Night], variant: str, workload: str
+    confirmations: Sequence[JudgedRun], known: Sequence[JudgedRun], variant: str, workload: str
 ) -> tuple[list[tuple[Confirmation, int]], dict[tuple[int, int], list[int]]]:
     """The complete confirmations of a series, each with its direction, in the order in which they ended; and
     the runs of incomplete ones, by the numbers of the two runs that they compare.
     """
-    by_pair: dict[tuple[int, int], list[tuple[Night, float]]] = {}
+    by_pair: dict[tuple[int, int], list[tuple[JudgedRun, float]]] = {}
     for night, pair, value in _confirming(confirmations, known, variant, workload):
         by_pair.setdefault(pair, []).append((night, value))
     answers, incomplete = [], {}
@@ -335,8 +335,8 @@ def _answers(
 
 
 def _confirming(
-    confirmations: Sequence[Night], known: Sequence[Night], variant: str, workload: str
-) -> Iterator[tuple[Night, tuple[int, int], float]]:
+    confirmations: Sequence[JudgedRun], known: Sequence[JudgedRun], variant: str, workload: str
+) -> Iterator[tuple[JudgedRun, tuple[int, int], float]]:
     """The runs that confirm changes of a series and have a value: the run, the numbers of the two runs that
     it compares, and its log ratio. One whose servers were not those of its runs does not count.
     """
@@ -355,7 +355,7 @@ def _confirming(
             yield one, pair, math.log1p(value / 100.0)
 
 
-def _has_answer(night: Night, entry: Comparison) -> bool:
+def _has_answer(night: JudgedRun, entry: Comparison) -> bool:
     """Whether a run of a confirmation has a result that counts. One in which the variants met different loads
     of other processes may have no direction for that reason.
     """
@@ -380,7 +380,7 @@ def confirmed_runs(experiment: Experiment) -> tuple[str, int, int] | None:
 def _change(
     change: Change,
     confirmed: tuple[Confirmation | None, Sequence[int]],
-    known: Sequence[Night],
+    known: Sequence[JudgedRun],
     metric: str,
     names: Mapping[str, str],
 ) -> HistoryChange:
@@ -394,8 +394,8 @@ def _change(
     return HistoryChange(
         before=numbers[index - 1],
         after=numbers[index],
-        surely_before=compared[0].number,
-        surely_after=compared[1].number,
+        last_before=compared[0].number,
+        first_after=compared[1].number,
         change_percent=percent,
         interval_percent=(low, high),
         state=change.state,
@@ -425,8 +425,8 @@ def _also(before: Side, after: Side, variant: str) -> Iterator[str]:
 
 def _moved_text(
     percents: tuple[float, float, float],
-    around: tuple[Night, Night],
-    compared: tuple[Night, Night],
+    around: tuple[JudgedRun, JudgedRun],
+    compared: tuple[JudgedRun, JudgedRun],
     metric: str,
     names: Mapping[str, str],
 ) -> str:
@@ -450,14 +450,14 @@ def _moved_text(
     if [night.number for night in compared] == [night.number for night in around]:
         return text
     return compose(
-        "{text}, surely between run {before} and run {after}",
+        "{text}, range run {before} to run {after}",
         text=text,
         before=compared[0].number,
         after=compared[1].number,
     )
 
 
-def _name(night: Night) -> str:
+def _name(night: JudgedRun) -> str:
     date = night.began[:10]
     return compose("run {number} ({date})", number=night.number, date=date) if date else f"run {night.number}"
 

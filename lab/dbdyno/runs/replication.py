@@ -2,9 +2,10 @@
 
 ::
 
-    replicates           the first effect has a direction, the second surely has the same one, and the
+    replicates           the first effect has a direction, the second significantly has the same one, and the
                          interval of their difference lies within half of the first effect
-    does not replicate   the second effect surely has the opposite direction; or the interval lies wholly on
+    does not replicate   the second effect significantly has the opposite direction; or the interval lies
+    wholly on
                          the side of a weaker effect; or wholly beyond half of the first effect
     cannot tell          neither; or one of the runs has no verdict
 
@@ -176,7 +177,7 @@ def _comparison(
     points = [
         RepeatedPoint(**dict(_compare_in_zones(one, other, names)), at=one.at)
         for one, other in both
-        # The rates of a promise have no verdicts of their own.
+        # The rates of a latency objective have no verdicts of their own.
         if one.verdict or other.verdict
     ]
     # Comparisons of a factorial run have no verdict.
@@ -205,10 +206,10 @@ def _curve(
     repeated = _compare_in_zones(first, second, names)
     if first.verdict != "mixed" or second.verdict in WITHOUT_EFFECT:
         return repeated
-    sure = [point for point in points if point.first.verdict in DIRECTIONS]
-    words = {point.word for point in sure}
+    significant = [point for point in points if point.first.verdict in DIRECTIONS]
+    words = {point.word for point in significant}
     word = NOT_REPLICATED if NOT_REPLICATED in words else REPLICATES if words == {REPLICATES} else CANNOT_TELL
-    which = [point for point in sure if point.word == word] or sure
+    which = [point for point in significant if point.word == word] or significant
     text = TITLES[word].lower()
     reason = compose(
         "{effect} depends on the load, and {text} {loads}",
@@ -279,7 +280,7 @@ class _Pair:
             return (
                 CANNOT_TELL,
                 compose(
-                    "{shown} is within {limits}, but the direction is not sure in {second}",
+                    "{shown} is within {limits}, but the direction is not significant in {second}",
                     shown=shown,
                     limits=limits,
                     second=self.names.second,
@@ -301,8 +302,8 @@ class _Pair:
         return CANNOT_TELL, compose("{shown} may be more or less than {limits}", shown=shown, limits=limits)
 
     def _has_same_direction(self) -> bool:
-        is_sure = self.other_word == self.word or self.second.is_significant
-        return is_sure and self.second.effect_percent * self.sign > 0.0
+        is_significant = self.other_word == self.word or self.second.is_significant
+        return is_significant and self.second.effect_percent * self.sign > 0.0
 
     def _of_equivalence(self) -> tuple[Word, str]:
         zone = f"±{self.delta:g} %"
@@ -310,7 +311,7 @@ class _Pair:
             return REPLICATES, compose("in both runs any difference is within {zone}", zone=zone)
         if self.second.lies_outside(self.delta):
             return NOT_REPLICATED, compose(
-                "the effect in {second} is surely beyond {zone}", second=self.names.second, zone=zone
+                "the effect in {second} is significantly beyond {zone}", second=self.names.second, zone=zone
             )
         return CANNOT_TELL, compose(
             "the effect in {second} may be within {zone} or not", second=self.names.second, zone=zone

@@ -13,7 +13,7 @@ from dbdyno.experiment.metrics import metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.result_text import is_ratio
 from dbdyno.say.wording import (
-    SIZE_UNSURE,
+    DIRECTION_BY_HOLM,
     blocks_clause,
     blocks_of,
     blocks_text,
@@ -96,8 +96,8 @@ def sentence(
         text = _main_effect(one, judged, verdict, experiment, where)
     if verdict == Verdict.UNDECIDED:
         text = join("; ", [text, *excluded(overall)])
-    is_unsure = verdict in DIRECTIONS and not overall.is_significant
-    return join("; ", [text, blocks, *([SIZE_UNSURE] if is_unsure else [])])
+    has_no_size = verdict in DIRECTIONS and not overall.is_significant
+    return join("; ", [text, blocks, *([DIRECTION_BY_HOLM] if has_no_size else [])])
 
 
 def _without_verdict(

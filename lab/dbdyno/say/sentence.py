@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbdyno.decide.comparison import Comparison
-from dbdyno.decide.outlook import deviation, outlook_text
-from dbdyno.decide.second_lines import Line, but_clause
+from dbdyno.decide.more_blocks import deviation, more_blocks_text
+from dbdyno.decide.secondary_metrics import Line, but_clause
 from dbdyno.experiment.metrics import CPU, metric_text
 from dbdyno.finding import Finding
 from dbdyno.result_text import decimals_for, is_ratio
 from dbdyno.say.caveats import with_caveats
 from dbdyno.say.wording import (
-    SIZE_UNSURE,
+    DIRECTION_BY_HOLM,
     blocks_clause,
     blocks_of,
     change,
@@ -75,11 +75,11 @@ PATTERNS: Mapping[tuple[Verdict, str], str] = {
     ),
     (Verdict.FASTER, "capacity"): mark(
         "{variant} serves {percent} % ({confidence} {inside}) more transactions per second than "
-        "{baseline} while {promise}: {capacities}, {workload}"
+        "{baseline} while {objective}: {capacities}, {workload}"
     ),
     (Verdict.SLOWER, "capacity"): mark(
         "{variant} serves {percent} % ({confidence} {inside}) fewer transactions per second than {baseline} "
-        "while {promise}: {capacities}, {workload}"
+        "while {objective}: {capacities}, {workload}"
     ),
     (Verdict.UNDECIDED, ""): mark("Undecided: {text}"),
     (Verdict.UNDECIDED, "capacity unknown"): mark("Undecided: {missed}, {where}; give {rates}"),
@@ -105,7 +105,7 @@ def sentence(
     block_s: float | None = None,
     lines: Sequence[Line] = (),
 ) -> str:
-    """The sentence of one comparison with the findings that are relevant to it, and its second lines.
+    """The sentence of one comparison with the findings that are relevant to it, and its secondary metrics.
 
     `block_s` is the time of one block in seconds, if it is known.
     """
@@ -206,7 +206,7 @@ def _direction(comparison: Comparison, effect: Effect, *, faster: bool) -> str:
             ]
             other = [index for index in judged.significant_loads if index not in same]
             parts: list[str] = (
-                [compose("surely {loads}", loads=_loads_text(comparison, same))] if same else []
+                [compose("significantly {loads}", loads=_loads_text(comparison, same))] if same else []
             )
             if other:
                 words = metric_wording(metric)
@@ -219,7 +219,7 @@ def _direction(comparison: Comparison, effect: Effect, *, faster: bool) -> str:
         effect=_effect(comparison, effect),
         where=join("; ", where),
     )
-    return text if effect.is_significant else join("; ", (text, SIZE_UNSURE))
+    return text if effect.is_significant else join("; ", (text, DIRECTION_BY_HOLM))
 
 
 def _capacity(comparison: Comparison, effect: Effect, *, faster: bool) -> Text:
@@ -245,7 +245,7 @@ def _capacity(comparison: Comparison, effect: Effect, *, faster: bool) -> Text:
         "percent": f"{abs(change_percent):.{digits}f}",
         "confidence": confidence(effect.alpha),
         "inside": inside,
-        "promise": capacities.promise.text(),
+        "objective": capacities.objective.text(),
         "capacities": capacities.text(),
         "workload": comparison.workload,
     }
@@ -358,7 +358,7 @@ def _undecided(comparison: Comparison, effect: Effect, block_s: float | None) ->
             if math.isfinite(floor)
             else compose("identical variants differ by an unknown amount here")
         )
-    return join("; ", [text, *extra, *_outlook(comparison, effect, block_s)])
+    return join("; ", [text, *extra, *_more_blocks(comparison, effect, block_s)])
 
 
 def _neither_kept_up(comparison: Comparison) -> Text:
@@ -392,14 +392,14 @@ def _effect_between(comparison: Comparison, effect: Effect) -> Text:
     )
 
 
-def _outlook(comparison: Comparison, effect: Effect, block_s: float | None) -> list[str]:
+def _more_blocks(comparison: Comparison, effect: Effect, block_s: float | None) -> list[str]:
     """How much the blocks differ, and the number of blocks that a better precision would need."""
     assessment = comparison.judged.assessment
     spread = deviation(assessment.overall_ratios)
     if spread is None:
         return [_blocks(comparison, effect)]
     differ = compose(", which differ by {percent}", percent=_percent(spread))
-    return [_blocks(comparison, effect, differ), *outlook_text(assessment, block_s)]
+    return [_blocks(comparison, effect, differ), *more_blocks_text(assessment, block_s)]
 
 
 def _percent(log_ratio: float) -> str:
@@ -476,10 +476,10 @@ def _estimate(comparison: Comparison, effect: Effect | None) -> str:
 
 
 def _where(comparison: Comparison) -> str:
-    """Workload and loads; with a promise, workload, promise and capacities."""
+    """Workload and loads; with a latency objective, workload, objective and capacities."""
     if comparison.capacities is not None:
-        promise, known = comparison.capacities.promise.text(), comparison.capacities.text()
-        text = compose("{workload} while {promise}", workload=comparison.workload, promise=promise)
+        objective, known = comparison.capacities.objective.text(), comparison.capacities.text()
+        text = compose("{workload} while {objective}", workload=comparison.workload, objective=objective)
         return (
             compose("{text} ({capacities})", text=text, capacities=known)
             if comparison.capacities.baseline

@@ -16,13 +16,13 @@ from dbdyno.text import Text, compose, compose_count, compose_form, join, mark
 # Text for an infinite ratio: most trials of the baseline failed and count as 0.
 INFINITE = compose("infinitely higher")
 # Added to a verdict with a direction whose interval contains zero, which Holm's procedure makes possible.
-SIZE_UNSURE = compose(
-    "the direction is sure by Holm's test, the size is not: the interval, which holds for all sentences "
-    "together, reaches zero"
+DIRECTION_BY_HOLM = compose(
+    "the direction is significant by Holm's test, the size is not: the interval, which holds for all "
+    "sentences together, reaches zero"
 )
 # The same for a gate whose interval contains the allowed loss.
-SIDE_SURE = compose(
-    "this is sure by Holm's test, though not by the interval, which holds for all sentences together"
+SIDE_BY_HOLM = compose(
+    "this is significant by Holm's test, though not by the interval, which holds for all sentences together"
 )
 
 

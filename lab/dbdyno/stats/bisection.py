@@ -52,7 +52,7 @@ def level_of_tests(candidates: int) -> float:
 
 
 def direction(effect: Effect | None) -> int:
-    """1 or -1 if the effect is surely positive or negative, else 0."""
+    """1 or -1 if the effect is significantly positive or negative, else 0."""
     if effect is None or effect.interval_percent is None:
         return 0
     low, high = effect.interval_percent

@@ -41,8 +41,8 @@ class ChangePoint:
 
 
 def find_change_points(values: Sequence[float], settled: Collection[int] = ()) -> list[ChangePoint]:
-    """The change points of a series, in order. `settled` are places at which the level surely changes: the
-    level before a change point is that of the values since the last of them.
+    """The change points of a series, in order. `settled` are places at which the level changes, as is known:
+    the level before a change point is that of the values since the last of them.
 
     Raises ModuleNotFoundError without the extra `history`.
     """

@@ -7,10 +7,11 @@ method of variance estimates recovery, MOVER: Zou & Donner 2008, Stat. Med. 27:1
     high = d + sqrt((second.high - second)^2 + (first - first.low)^2)
 
 It needs no equal noise in the two runs, which other machines do not have, and no fixed numbers of blocks: the
-intervals allow for the looks of a run that stops when its verdict is sure. The interval of the rank-sum test,
-the usual one for two samples, has neither: with 20 and 8 blocks whose noise is 1 to 3 it contains the true
-difference in 89 % of the experiments instead of 95 %; this one in 96 % (tests/unit/test_stats_difference.py).
-With intervals by the t-test this is the interval of Cochran & Cox (1957, Experimental Designs, section 4.14).
+intervals allow for the looks of a run that stops when its verdict is decided. The interval of the rank-sum
+test, the usual one for two samples, has neither: with 20 and 8 blocks whose noise is 1 to 3 it contains the
+true difference in 89 % of the experiments instead of 95 %; this one in 96 %
+(tests/unit/test_stats_difference.py). With intervals by the t-test this is the interval of Cochran & Cox
+(1957, Experimental Designs, section 4.14).
 """
 
 from __future__ import annotations

@@ -42,12 +42,12 @@ from dbdyno.stats.signed_rank import blocks_needed
 ROUNDING = 1e-9
 # Share of a comparison's budget for single loads, if the effect over all loads is not significant.
 SINGLE_LOADS_SHARE = 0.2
-# Share of alpha for the verdicts and the gate; the rest is for the second lines, if the run has any.
+# Share of alpha for the verdicts and the gate; the rest is for the secondary metrics, if the run has any.
 VERDICTS_SHARE = 0.8
-# A report says more than its verdicts and their second lines. Of two equal variants these other statements
-# are false in at most alpha of the reports: each of the advisory tests (R01, R10, R12; R05 of identical
-# variants, which have no verdict) in this share, and the changed costs of a transaction in the rest. Each
-# limit holds over all variants, workloads and loads of a run.
+# A report says more than its verdicts and their secondary metrics. Of two equal variants these other
+# statements are false in at most alpha of the reports: each of the advisory tests (R01, R10, R12; R05 of
+# identical variants, which have no verdict) in this share, and the changed costs of a transaction in the
+# rest. Each limit holds over all variants, workloads and loads of a run.
 ADVISORY_ALPHA = 0.01
 COSTS_ALPHA = ALPHA - 3 * ADVISORY_ALPHA
 
@@ -189,5 +189,5 @@ def load_levels(share: float = 1.0) -> tuple[float, ...]:
 
 
 def line_levels() -> tuple[float, ...]:
-    """The levels at which second lines may be tested, relative to alpha / K."""
+    """The levels at which secondary metrics may be tested, relative to alpha / K."""
     return 1.0, 1.0 - VERDICTS_SHARE

@@ -8,7 +8,7 @@ other languages. A run of version 0.2.0 has no texts.json; what it says is shown
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -28,8 +28,8 @@ PointDict = Annotated[
 IntervalEnds = tuple[float | None, float | None]
 # A metric of verdicts, such as throughput or latency_p99_us.
 Metric = Annotated[str, Field(pattern=KEY_PATTERN)]
-# The metrics of second lines; variation_percent is the coefficient of variation of the seconds.
-SecondMetric = Literal[
+# The secondary metrics; variation_percent is the coefficient of variation of the seconds.
+SecondaryMetricKey = Literal[
     "latency_p50_us",
     "latency_p95_us",
     "latency_p99_us",
@@ -38,9 +38,12 @@ SecondMetric = Literal[
     "variation_percent",
 ]
 # Why a call of `compare` ended.
-# "sure": the rule of design.stop is met. "blocks": no planned block is left, including those of a top-up.
+# "decided": the rule of design.stop is met. "blocks": no planned block is left, including those of a top-up.
 # "time": the next block would end after max_time. "check": a check stopped the run. "failed": an error.
-Why = Literal["sure", "blocks", "time", "interrupted", "check", "failed"]
+Why = Literal["decided", "blocks", "time", "interrupted", "check", "failed"]
+
+# Turns the content of a file with an older schema into that of today; None if it cannot.
+Translate = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 
 Value = TypeVar("Value")
 # A key that the file omits if its value is None.
@@ -59,14 +62,19 @@ class Document(DocumentPart):
     """The top-level object of a file."""
 
     @classmethod
-    def read(cls, path: Path) -> Self | None:
-        """The file at `path`; None if it is missing or has an older schema. Raises StoreProblem."""
+    def read(cls, path: Path, translate: Translate | None = None) -> Self | None:
+        """The file at `path`; None if it is missing, or has an older schema that `translate` does not know.
+
+        Raises StoreProblem.
+        """
         if not path.exists():
             return None
         value = read_json(path)
         version, known = value.get("schema", 0), cls.model_fields["schema_version"].default
         if version < known:
-            return None
+            value = translate(value) if translate else None
+            if value is None:
+                return None
         if version > known:
             raise StoreProblem(
                 f"{path} was written by a newer dbdyno (schema version {version}; this dbdyno reads {known})",

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from dbdyno.experiment.schedule import Trial
 from dbdyno.store.document import Document, DocumentPart, Why
+from dbdyno.store.older_versions import current_endings
 from dbdyno.store.run import Run
 from dbdyno.text import compose, join
 
@@ -67,7 +68,7 @@ class Resumption(DocumentPart):
 class EndingsFile(Document):
     """The content of endings.json."""
 
-    schema_version: Annotated[Literal[1], Field(alias="schema")] = 1
+    schema_version: Annotated[Literal[2], Field(alias="schema")] = 2
     """The version of this file's schema."""
     calls: list[Ending] = Field(default_factory=list)
     """The calls, oldest first. A call that was killed is missing."""
@@ -76,7 +77,7 @@ class EndingsFile(Document):
 
 
 def _read(run: Run) -> EndingsFile:
-    return EndingsFile.read(run.path / FILE) or EndingsFile()
+    return EndingsFile.read(run.path / FILE, current_endings) or EndingsFile()
 
 
 def read_endings(run: Run) -> list[Ending]:

@@ -24,7 +24,7 @@ from dbdyno.store.trial import StoredTrial
 
 FOLDER = "judged-again"
 # Why the last call of `compare` ended, if the run has its result.
-_ENDED: frozenset[Why] = frozenset({"sure", "blocks", "time"})
+_ENDED: frozenset[Why] = frozenset({"decided", "blocks", "time"})
 
 
 class LaterJudgement(Run):

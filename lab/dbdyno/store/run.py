@@ -24,7 +24,6 @@ from dbdyno.experiment.load import SHARES
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.overrides import change_overrides
 from dbdyno.experiment.schedule import Trial, schedule, trial_number
-from dbdyno.experiment.variant import move_connection_settings
 from dbdyno.finding import FINDINGS, Finding, FreeForm
 from dbdyno.problem import ExitCode
 from dbdyno.store import afterwards, digests, files
@@ -33,10 +32,11 @@ from dbdyno.store.document import TEXTS, read_texts, write_texts
 from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.files import ChangedRun, StoreProblem
 from dbdyno.store.measured import MeasuredFile
+from dbdyno.store.older_versions import current_experiment, current_verdict
 from dbdyno.store.trial import StoredTrial, TrialWriter, schedule_entry
 from dbdyno.store.verdict import VerdictFile
 
-# The rates that a probe has found for a promise.
+# The rates that a probe has found for a latency objective.
 RATES = "rates.json"
 # Files that the package `judge` writes.
 VERDICT, MEASURED, EXPLAINED = "verdict.json", "measured.json", "explained.json"
@@ -383,17 +383,19 @@ class Run:
         return new
 
     def verdict(self) -> VerdictFile | None:
-        """verdict.json; None if the run was not judged, or was judged by an older dbdyno. Raises
+        """verdict.json; None if the run was not judged, or was judged before version 0.2.0. Raises
         StoreProblem.
         """
-        return VerdictFile.read(self.judged_path / VERDICT)
+        return VerdictFile.read(self.judged_path / VERDICT, current_verdict)
 
     def judge_files(self) -> JudgeFiles | None:
         """verdict.json, measured.json and explained.json, with texts that can be translated; None if one is
         missing or has an older schema. Raises StoreProblem.
         """
         read_texts(self.judged_path)
-        verdict, measured = self.verdict(), MeasuredFile.read(self.judged_path / MEASURED)
+        # An older verdict is not translated, because its sentences have the words of that version.
+        verdict = VerdictFile.read(self.judged_path / VERDICT)
+        measured = MeasuredFile.read(self.judged_path / MEASURED)
         explained = ExplainedFile.read(self.judged_path / EXPLAINED)
         if verdict is None or measured is None or explained is None:
             return None
@@ -462,8 +464,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 def stored_experiment(resolved: Mapping[str, Any]) -> Experiment:
     """The experiment that a run of this version or 0.2.0 stored. Raises ValueError."""
-    variants = [move_connection_settings(variant) for variant in resolved["variants"]]
-    return Experiment.model_validate_json(json.dumps({**resolved, "variants": variants}))
+    return Experiment.model_validate_json(json.dumps(current_experiment(resolved)))
 
 
 def experiment_hash(stored: Any, experiment: Experiment) -> str:

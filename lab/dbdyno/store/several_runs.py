@@ -71,10 +71,10 @@ class HistoryChange(DocumentPart):
     """Number of the last run before the change."""
     after: int
     """Number of the first run after it."""
-    surely_before: int
+    last_before: int
     """Number of the last run that is before the change wherever in this range it is."""
-    surely_after: int
-    """Number of the first run that is surely after it."""
+    first_after: int
+    """Number of the first run that is after it in any case."""
     change_percent: float
     """Difference of the levels after and before, as a ratio."""
     interval_percent: tuple[float, float]
@@ -196,7 +196,7 @@ class RepeatedFactor(RepeatedSentence):
     """Title of the workload."""
 
 
-class UnpairedEffect(Change):
+class IndependentEffect(Change):
     """One load, or all loads, of two runs of one variant each: the second run against the first."""
 
     at: Optional[PointDict] = None
@@ -213,16 +213,16 @@ class UnpairedEffect(Change):
     """The second run against the first."""
 
 
-class UnpairedComparison(DocumentPart):
+class IndependentComparison(DocumentPart):
     """One workload and metric of two runs of one variant each."""
 
     workload: str
     """Title of the workload."""
     metric: Metric
     """The metric."""
-    points: list[UnpairedEffect]
+    points: list[IndependentEffect]
     """The loads that both runs have."""
-    curve: UnpairedEffect
+    curve: IndependentEffect
     """All these loads combined."""
     sentence: str
     """The result as a sentence."""
@@ -238,14 +238,14 @@ class Replication(Document):
     second: str
     """The second run."""
     baseline: str
-    """Name of the baseline; of unpaired runs the variant of the first."""
+    """Name of the baseline; of independent runs the variant of the first."""
     notes: list[str]
     """Differences between the runs that weaken the conclusion."""
     comparisons: list[RepeatedComparison] = Field(default_factory=list)
     """One per comparison and metric that both runs have."""
     factors: list[RepeatedFactor] = Field(default_factory=list)
     """The effects of factors that both runs have."""
-    unpaired: list[UnpairedComparison] = Field(default_factory=list)
+    independent: list[IndependentComparison] = Field(default_factory=list)
     """Two runs of one variant each: one per workload."""
 
     @property
@@ -263,7 +263,7 @@ class Replication(Document):
         """The sentences of the answer, in the order of the experiment file."""
         curves = [one.curve for one in self.comparisons if one.curve]
         repeated: list[RepeatedSentence] = [*curves, *self.factors]
-        return [*(one.sentence for one in repeated), *(one.sentence for one in self.unpaired)]
+        return [*(one.sentence for one in repeated), *(one.sentence for one in self.independent)]
 
 
 class PairEffect(DocumentPart):
@@ -330,7 +330,8 @@ class BisectionRecord(Document):
     first_bad: str | None = None
     """The first version that differs; null if it is not known."""
     possible: list[str] = Field(default_factory=list)
-    """The versions of which one is the first that differs; empty if good and bad do not surely differ."""
+    """The versions of which one is the first that differs; empty if good and bad do not significantly differ.
+    """
     sentence: str = ""
     """The result as a sentence; empty while the bisection runs."""
 

@@ -16,7 +16,7 @@ from dbdyno.store.document import (
     Metric,
     Optional,
     PointDict,
-    SecondMetric,
+    SecondaryMetricKey,
     Why,
 )
 from dbdyno.text import Composed, compose_count, join, recall
@@ -70,14 +70,16 @@ class Effect(Change):
     """A change with a verdict."""
 
     metric: Metric
-    """The key of the metric. By default throughput; if the load is a rate, the p95 latency. With a promise
-    (load.promise) the capacity, and at each rate the promised percentile."""
+    """The key of the metric. By default throughput; if the load is a rate, the p95 latency. With a latency
+    objective (load.latency_objective) the capacity, and at each rate its percentile."""
     confidence: float
     """Confidence level of the interval; 1 - confidence is its share of the family-wise error rate."""
     blocks: int
     """Number of blocks in which both variants have a result."""
     verdict: VerdictCode | None
-    """The verdict; null if an entry of `factors` has the verdict instead, and at the rates of a promise."""
+    """The verdict; null if an entry of `factors` has the verdict instead, and at the rates of a latency
+    objective.
+    """
 
 
 class TrialIndices(DocumentPart):
@@ -162,12 +164,12 @@ class OrderEffect(DocumentPart):
         return not self.interval_percent[0] <= 0.0 <= self.interval_percent[1]
 
 
-class SecondLine(Change):
+class SecondaryMetric(Change):
     """Another metric than that of the verdict, at one load. All intervals of a run are simultaneous."""
 
     at: PointDict
     """The load."""
-    metric: SecondMetric
+    metric: SecondaryMetricKey
     """A percentile of latency, errors per 1,000 transactions, or the standard deviation of the throughput of
     the seconds in percent of its mean (variation_percent)."""
     baseline: float
@@ -179,14 +181,14 @@ class SecondLine(Change):
     blocks: int
     """Number of blocks in which both variants have a result."""
     direction: Literal["better", "worse"] | None
-    """Whether the variant is better or worse (lower is better); null if that is not sure."""
+    """Whether the variant is better or worse (lower is better); null if that is not significant."""
 
 
 class Capacity(DocumentPart):
     """The highest rates at which a latency stays below a limit, interpolated between the measured rates."""
 
     metric: Metric
-    """The promised percentile of latency."""
+    """The percentile of the latency objective."""
     limit_us: float
     """Its limit in microseconds."""
     baseline: IntervalEnds
@@ -247,13 +249,13 @@ class Comparison(DocumentPart):
     curve: CombinedEffect
     """All loads combined."""
     capacity: Optional[Capacity] = None
-    """Present with a promise (load.promise): the capacities that `curve` compares."""
+    """Present with a latency objective (load.latency_objective): the capacities that `curve` compares."""
     highest_throughput: Optional[HighestThroughput] = None
     """Present in closed loops with several loads, if the comparison has a verdict."""
     metrics: Optional[list[MetricComparison]] = None
     """Present if design.metrics names further metrics; a second 5 % is the family-wise error rate of their
     verdicts."""
-    second_lines: Optional[list[SecondLine]] = None
+    secondary_metrics: Optional[list[SecondaryMetric]] = None
     """Present if other metrics were compared: latency, errors and stability at every load."""
     order: Optional[OrderEffect] = None
     """The order effect; absent where it cannot be estimated."""
@@ -351,7 +353,7 @@ class SuiteCell(Change):
     workload: str
     """Title of the test."""
     direction: Literal["more", "less"] | None
-    """Whether the variant surely costs more or less; null if that is not sure."""
+    """Whether the variant costs more or less; null if the change is not significant."""
 
 
 class SuiteCost(DocumentPart):
@@ -367,7 +369,7 @@ class SuiteCost(DocumentPart):
     """One per test in which the server counted enough."""
 
     def workloads(self, direction: Literal["more", "less"]) -> list[str]:
-        """The tests in which the variant surely costs more, or less."""
+        """The tests in which the variant significantly costs more, or less."""
         return [one.workload for one in self.tests if one.direction == direction]
 
 
@@ -394,7 +396,7 @@ class GatedComparison(DocumentPart):
     """Title of the workload."""
     result: GateResult
     """worse: the whole interval over all loads is beyond the allowed loss; not-inferior: it is within, and no
-    load is surely beyond; undecided: neither."""
+    load is significantly beyond; undecided: neither."""
     sentence: Composed
     """The result as a sentence."""
 
@@ -405,8 +407,9 @@ class GatedSuite(DocumentPart):
     variant: str
     """Name of the variant."""
     result: GateResult
-    """not-comparable if any test is, else worse if any is. not-inferior: every test surely loses less, as a
-    claim about all of them, which needs less certainty for each than `comparisons` do; else undecided."""
+    """not-comparable if any test is, else worse if any is. not-inferior: every test significantly loses less,
+    as a claim about all of them, which needs less certainty for each than `comparisons` do; else
+    undecided."""
     sentence: Composed
     """The result as a sentence."""
 
@@ -438,8 +441,8 @@ class Gate(DocumentPart):
 class VerdictFile(Document):
     """The content of verdict.json."""
 
-    schema_version: Annotated[Literal[2], Field(alias="schema")] = 2
-    """Version 2 added the verdicts mixed, unfinished and too-few-blocks."""
+    schema_version: Annotated[Literal[3], Field(alias="schema")] = 3
+    """Version 3 renamed second_lines to secondary_metrics, and the end "sure" to "decided"."""
     experiment: str
     """Name of the experiment."""
     baseline: str
@@ -472,7 +475,7 @@ class VerdictFile(Document):
         return len({one.workload for one in self.comparisons}) > SENTENCES_MAX and bool(self.suites)
 
     @property
-    def headlines(self) -> list[str]:
+    def summary_sentences(self) -> list[str]:
         """The sentences that sum up the run: those of the comparisons or factors, and of the suites."""
         of_suites = [suite.sentence for suite in self.suites or ()]
         return of_suites if self.is_summed_up else [one.sentence for one, _ in self.sentences] + of_suites

@@ -33,7 +33,7 @@ from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
-from dbdyno.measure.preview import Preview, preview
+from dbdyno.measure.figures import Preview, preview
 from dbdyno.report import formatting
 from dbdyno.result_text import signed
 from dbdyno.run import progress
@@ -263,7 +263,7 @@ def block_text(ended: progress.BlockEnded) -> str:
     if not known:
         return f"{text}; no verdict is possible yet"
     if not expected:
-        return text if expected is None else f"{text}; sure"
+        return text if expected is None else f"{text}; decided"
     text += f"; about {expected} more block{'' if expected == 1 else 's'}"
     left = ended.at_most - ended.blocks
     return f"{text} would be needed" if expected > left else text
@@ -277,7 +277,7 @@ def _expected(one: ComparisonProgress) -> tuple[float, float]:
 
 # Why a comparison ends, for the last line after a block.
 ENDS = {
-    "sure": "sure, so no more blocks are needed (narrower interval: --resume --blocks +N)",
+    "decided": "decided, so no more blocks are needed (narrower interval: --resume --blocks +N)",
     "blocks": "no blocks are left",
     "time": "the next block would take longer than the time that is left",
 }

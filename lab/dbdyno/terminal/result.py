@@ -50,7 +50,8 @@ def describe(
     points = f"{join_words([f'{value:g}' for value in levels])} {unit}"
     if load.needs_probe and not load.has_rates:
         points = "rates of a probe"
-    promise = f", to find the capacity while {load.promise.text()}" if load.promise else ""
+    objective = load.latency_objective
+    capacity = f", to find the capacity while {objective.text()}" if objective else ""
     warmup = f"warm-up {load.warmup_allowance_s():g} s" + (" (auto)" if load.warmup_s is None else "")
     if has_warmup_trials(experiment):
         warmup = f"warm-up determined by one trial of {length_s(experiment):g} s per variant"
@@ -66,7 +67,7 @@ def describe(
             for workload in experiment.workloads
             for one in experiment.backgrounds(experiment.variants[0], workload.title)
         ),
-        f"  load      {points} over {_TRANSPORTS[load.transport]}{shape}{promise}; "
+        f"  load      {points} over {_TRANSPORTS[load.transport]}{shape}{capacity}; "
         f"{read}{warmup}, measurement {load.duration_s:g} s",
         *([f"  rates     {describe_probe(experiment)}"] if load.needs_probe and not load.has_rates else []),
         f"  design    {design.end_text}, balanced random order "
@@ -150,7 +151,7 @@ def _show_reasons(judged: JudgeFiles, experiment: Experiment, translate: Transla
 def _show_verdict(verdict: VerdictFile, translate: Translator) -> None:
     """Print the verdict sentences of a judged run on standard output."""
     console = result_console()
-    for sentence in verdict.headlines:
+    for sentence in verdict.summary_sentences:
         print_text(console, translate(sentence), "bold")
     # Flush before the report is written, whose charts may fail.
     sys.stdout.flush()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dbdyno import result_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
-from dbdyno.measure.preview import live_percentile_us
+from dbdyno.measure.figures import live_percentile_us
 from dbdyno.store.live import LiveRun, LiveTrial, Part
 from dbdyno.text import compose, join
 
@@ -28,7 +28,7 @@ _OTHER_CELLS = 72
 DONE, WITH_FAILURES, TO_COME = "#", "!", "."
 # Why the last call of dbdyno ended.
 _ENDINGS = {
-    "sure": compose("every comparison is sure"),
+    "decided": compose("every comparison is decided"),
     "blocks": compose("all blocks are measured"),
     "time": compose("the time is used up"),
     "interrupted": compose("it was interrupted; compare --resume continues it"),
@@ -111,7 +111,7 @@ def finding_lines(now: LiveRun) -> list[str]:
 def verdict_lines(now: LiveRun, experiment: Experiment) -> list[str]:
     """The verdict sentences; why there are none if the run has ended without."""
     if now.verdict is not None:
-        sentences = now.verdict.headlines
+        sentences = now.verdict.summary_sentences
         return sentences or [compose("One variant: there is nothing to compare.")]
     if now.is_running:
         return []

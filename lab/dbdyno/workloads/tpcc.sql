@@ -3,7 +3,7 @@
 -- @option items = 100_000 Items, and rows in stock of each warehouse
 -- @option customers = 3_000 Customers and initial orders of each district, at least 1,000
 -- @pauses false
--- @headline new-order
+-- @main_statement new-order
 --
 -- The tables, their rows, the transactions and the consistency conditions follow the TPC-C specification, revision 5.11;
 -- its clauses are named below. Each connection is a terminal of one warehouse. With `pauses = true` it waits for the keying

@@ -92,9 +92,9 @@ def _between_servers(one: Call, other: Call, seen: set[tuple[str, ...]]) -> Iter
 def _difference(prepared: Call, call: Call, differences: Sequence[str]) -> Mistake:
     is_size = any(text.startswith(_SIZES) for text in differences)
     # An option that is missing may be in the environment or in a file.
-    is_sure = any(" is missing, " not in text for text in differences)
+    is_clear = any(" is missing, " not in text for text in differences)
     return Mistake(
-        "stop" if is_sure else "warn",
+        "stop" if is_clear else "warn",
         compose(
             "{phase} differs from prepare: {differences}",
             phase=call.phase,

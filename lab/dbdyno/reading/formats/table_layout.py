@@ -495,18 +495,18 @@ def _keys(
     """Which columns of words name the variant, and which the workload."""
     variants, workloads = list(words.variants), [*words.workloads, *words.conditions]
     others = list(words.others)
-    is_sure = True
+    is_clear = True
     if has_labels:
         # The headings name the variants, so a row is a workload or a condition.
-        is_sure = not (variants or others or words.cases)
+        is_clear = not (variants or others or words.cases)
         workloads += [*variants, *words.cases, *others]
         variants = []
     elif variants or parameters:
-        is_sure = not others and not (variants and parameters and words.cases)
+        is_clear = not others and not (variants and parameters and words.cases)
         workloads += [*words.cases, *others]
     elif others:
         # The last column of words is nearest to the figures.
-        is_sure = len(others) == 1 and not words.cases
+        is_clear = len(others) == 1 and not words.cases
         variants = [others.pop()]
         workloads += [*words.cases, *others]
     elif words.cases:
@@ -514,7 +514,7 @@ def _keys(
     elif words.conditions:
         # Nothing else differs: the machines are compared.
         variants, workloads = list(words.conditions), list(words.workloads)
-    doubt = "" if is_sure else _doubt(heading, variants, workloads, has_labels=has_labels)
+    doubt = "" if is_clear else _doubt(heading, variants, workloads, has_labels=has_labels)
     return _Keys(load, variants, sorted(workloads), parameters, doubt)
 
 

@@ -1,4 +1,5 @@
-"""What dbdyno does on a remote server, by protocol: read facts, change settings, explain failed connections.
+"""What dbdyno does on a remote server, by protocol: read facts, change settings, explain failed connections;
+and connections as those of the load.
 
 `PROTOCOLS` has one class for each protocol. Facts that the account may not read are left out. A value of a
 variable that was read is one that `write` accepts: it stays the same when it is stored as text and set again.
@@ -9,13 +10,14 @@ from __future__ import annotations
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from dbdyno.experiment.base import parse_cpus
 from dbdyno.experiment.dialect import DIALECTS, POSTGRESQL
+from dbdyno.experiment.model import SqlWorkload, Variant
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.admin.mysql import CR_AUTH_PLUGIN_CANNOT_LOAD, CR_SSL_CONNECTION_ERROR, MySQLAdmin
@@ -26,7 +28,7 @@ from dbdyno.servers.products.mariadb import MariaDB
 from dbdyno.servers.products.mysql import MySQL
 from dbdyno.servers.products.postgresql import PostgreSQL
 from dbdyno.servers.products.product import Product, Value
-from dbdyno.servers.server import PASSWORD_FIX, ServerProblem, StatementRefused
+from dbdyno.servers.server import PASSWORD_FIX, Address, Server, ServerProblem, StatementRefused
 from dbdyno.servers.url import Target, bracket_ipv6
 
 NOT_REACHABLE = 3
@@ -546,3 +548,32 @@ class RemotePostgreSQL(RemoteProtocol):
 
 
 PROTOCOLS: Mapping[str, RemoteProtocol] = {"mysql": RemoteMySQL(), "postgresql": RemotePostgreSQL()}
+
+
+@contextmanager
+def open_load_session(
+    server: Server, workload: SqlWorkload, variant: Variant | None
+) -> Iterator[AdminConnection]:
+    """A connection with the account, database and session statements of the load."""
+    address = server.address()
+    own = variant.session.statements(address.protocol) if variant is not None else []
+    with open_load_connection(address) as admin:
+        for sql in (*workload.session, *own):
+            admin.query(sql)
+        yield admin
+
+
+@contextmanager
+def open_load_connection(address: Address, transport: str | None = None) -> Iterator[AdminConnection]:
+    """A connection to the load's database with the load's account. Over TCP the server may select another
+    account than over a unix socket. Raises ServerProblem.
+    """
+    socket = None if transport == "tcp" else address.unix_socket
+    target = {field.name: getattr(address, field.name) for field in fields(Target)}
+    whole = Target(**target | {"unix_socket": socket})
+    admin = PROTOCOLS[address.protocol].admin(whole, address.password)
+    try:
+        admin.query("SELECT 1")
+        yield admin
+    finally:
+        admin.close()

@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.products.mysql_family import MySQLFamily, command_options
-from dbdyno.servers.products.plan import Plan
-from dbdyno.servers.products.product import ADMIN_USER, PRIVATE, Binaries, Place
+from dbdyno.servers.products.product import ADMIN_USER, PRIVATE, Binaries, Place, Plan
 from dbdyno.servers.server import Address, ServerProblem
 from dbdyno.servers.sources import programs
 

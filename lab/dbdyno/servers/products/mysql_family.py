@@ -17,15 +17,16 @@ from dbdyno.experiment.quantities import is_loose, variable_name
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.admin.mysql import MySQLAdmin, connector
-from dbdyno.servers.products.plan import Access, Plan
 from dbdyno.servers.products.product import (
     ADMIN_USER,
     PRIVATE,
+    Access,
     Binaries,
     ConfigOptions,
     Failure,
     Patterns,
     Place,
+    Plan,
     Product,
     Value,
     disk_full,

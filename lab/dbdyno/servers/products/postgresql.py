@@ -22,15 +22,16 @@ from dbdyno.experiment.sql_text import parse_statement, sqlglot
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.admin.postgresql import PostgreSQLAdmin, connector
-from dbdyno.servers.products.plan import Access, Plan
 from dbdyno.servers.products.product import (
     ADMIN_USER,
     PRIVATE,
+    Access,
     Binaries,
     ConfigOptions,
     Failure,
     Patterns,
     Place,
+    Plan,
     Product,
     Value,
     disk_full,

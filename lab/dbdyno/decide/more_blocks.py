@@ -74,7 +74,7 @@ def next_precision(assessment: Assessment) -> tuple[float, int] | None:
     return None
 
 
-def outlook_text(assessment: Assessment, block_s: float | None) -> list[str]:
+def more_blocks_text(assessment: Assessment, block_s: float | None) -> list[str]:
     """That precision as text: ±5 % would take about 60 blocks, 40 minutes; [] if there is none.
 
     A run that cannot be extended may have too few blocks for it. The number is then that of a new run, whose

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dbdyno.decide.decision import compare_all
-from dbdyno.decide.second_lines import Line, contradictions, second_lines
+from dbdyno.decide.secondary_metrics import Line, contradictions, secondary_metrics
 from dbdyno.experiment.model import Experiment
 from dbdyno.store.measured import MeasuredTrial, Window
 
@@ -28,7 +28,7 @@ SHAPE = {
 ERRORS, SECOND_SD = 40.0, 0.09
 
 
-def with_second_lines(
+def with_secondary_metrics(
     trials: Sequence[MeasuredTrial],
     random: Random,
     p99_of_b: float = 1.0,
@@ -72,23 +72,23 @@ def with_second_lines(
 
 
 def named_lines(of: Experiment, trials: Sequence[MeasuredTrial]) -> list[Line]:
-    """The second lines that the sentences of a run name."""
+    """The secondary metrics that the sentences of a run name."""
     comparisons = compare_all(trials, of, [])
     return [
         line
-        for one, lines in zip(comparisons, second_lines(comparisons, of), strict=True)
+        for one, lines in zip(comparisons, secondary_metrics(comparisons, of), strict=True)
         for line in contradictions(one, lines)
     ]
 
 
 def false_share(of: Experiment, world: World, count: int, looks: Sequence[int], seed: int) -> float:
-    """The share of runs with equal variants whose sentences name a second line after any of these numbers of
-    blocks.
+    """The share of runs with equal variants whose sentences name a secondary metric after any of these
+    numbers of blocks.
     """
     random = np.random.default_rng(seed)
     wrong = 0
     for _ in range(count):
-        trials = with_second_lines(simulate(of, world, random), random)
+        trials = with_secondary_metrics(simulate(of, world, random), random)
         wrong += any(named_lines(of, [one for one in trials if one.block < blocks]) for blocks in looks)
     return wrong / count
 
@@ -98,6 +98,6 @@ def found_share(of: Experiment, world: World, count: int, seed: int) -> float:
     random = np.random.default_rng(seed)
     found = 0
     for _ in range(count):
-        lines = named_lines(of, with_second_lines(simulate(of, world, random), random, p99_of_b=2.0))
+        lines = named_lines(of, with_secondary_metrics(simulate(of, world, random), random, p99_of_b=2.0))
         found += any(line.metric == "latency_p99_us" and line.direction == "worse" for line in lines)
     return found / count

@@ -1,6 +1,6 @@
 """Compares what has no blocks in common: two runs of one variant each, and figures of others' documents.
 
-Two runs, such as before and after a change of a server, are unpaired: nothing was measured in both states
+Two runs, such as before and after a change of a server, are independent: nothing was measured in both states
 close together in time, so nothing separates the change from what else changed between the runs (other
 processes, temperature, data, caches). Each run has an interval for the mean logarithm of its metric over
 its blocks, by the same tests as in a comparison, and the interval of the change is that of
@@ -27,24 +27,26 @@ from dbdyno.say.wording import effect_text, finite, loads, relation
 from dbdyno.stats.difference import difference
 from dbdyno.stats.paired import ALPHA, Effect, Ratios
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
-from dbdyno.store.several_runs import UnpairedComparison, UnpairedEffect
+from dbdyno.store.several_runs import IndependentComparison, IndependentEffect
 from dbdyno.text import compose, compose_count, join
 
 WEAKER = compose(
-    "Unpaired, and therefore weaker: nothing separates the change from the drift between the two runs"
+    "Independent runs, and therefore weaker: nothing separates the change from the drift between the two runs"
 )
 # One of two runs: its experiment, and the figures of its trials.
-UnpairedSide = tuple[Experiment, MeasuredFile]
+IndependentSide = tuple[Experiment, MeasuredFile]
 
 
-def compare_unpaired(first: UnpairedSide, second: UnpairedSide) -> list[UnpairedComparison]:
+def compare_independent(first: IndependentSide, second: IndependentSide) -> list[IndependentComparison]:
     """The second run against the first on each workload that both have, by the first metric."""
     titles = [workload.title for workload in second[0].workloads]
     common = [workload.title for workload in first[0].workloads if workload.title in titles]
     return [_compare(first, second, title, ALPHA / len(common)) for title in common]
 
 
-def _compare(first: UnpairedSide, second: UnpairedSide, title: str, alpha: float) -> UnpairedComparison:
+def _compare(
+    first: IndependentSide, second: IndependentSide, title: str, alpha: float
+) -> IndependentComparison:
     metric = scale(first[0]).metric
     points = common_points(first[0], second[0])
     by_run = [[_at(measured, title, at, metric) for at in points] for _, measured in (first, second)]
@@ -69,7 +71,7 @@ def _compare(first: UnpairedSide, second: UnpairedSide, title: str, alpha: float
     change = _change(one, other)
     shown = None if change is None else effect_text(metric, change, average=len(points) > 1)
     curve = _effect(one, other, assessed, metric)
-    return UnpairedComparison(
+    return IndependentComparison(
         workload=title,
         metric=metric,
         points=entries,
@@ -88,10 +90,10 @@ def _effect(
     *,
     of_points: tuple[Sequence[MeasuredTrial], Sequence[MeasuredTrial]] = ((), ()),
     at: dict[str, Any] | None = None,
-) -> UnpairedEffect:
+) -> IndependentEffect:
     change = _change(first, second)
     ends = change.interval_percent if change else None
-    return UnpairedEffect(
+    return IndependentEffect(
         at=at,
         first=_median(of_points[0], metric),
         second=_median(of_points[1], metric),
@@ -120,7 +122,7 @@ def _verdict(
     return "faster" if (change.effect_percent > 0.0) == (metric in HIGHER_IS_BETTER) else "slower"
 
 
-def _sentence(curve: UnpairedEffect, shown: str | None, metric: str, where: str, needed: int) -> str:
+def _sentence(curve: IndependentEffect, shown: str | None, metric: str, where: str, needed: int) -> str:
     if shown is None:
         return compose(
             "The second run and the first cannot be compared: one has no result, {where}. {weaker}.",

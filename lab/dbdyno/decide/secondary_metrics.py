@@ -1,14 +1,14 @@
-"""What a comparison says next to its verdict: second lines (latency percentiles, errors and stability at
+"""What a comparison says next to its verdict: secondary metrics (latency percentiles, errors and stability at
 every load), and the highest throughput.
 
 ::
 
     figure of each trial -> log ratio of each block -> joint sign-flip test of all figures at all loads
 
-A variant with equal throughput may have ten times the p99 latency. The second lines share the 5 % of the
+A variant with equal throughput may have ten times the p99 latency. The secondary metrics share the 5 % of the
 verdicts (`stats/family.py`): they have a fifth, or all of it if every verdict of the run is certain. The
-sentence of a verdict names those that are sure and contradict it, and all that are sure if the verdict has no
-direction.
+sentence of a verdict names those that are significant and contradict it, and all that are significant if the
+verdict has no direction.
 
 Which figures are compared at a load never depends on the variant of a trial, so the test stays valid.
 """
@@ -37,14 +37,14 @@ from dbdyno.say.wording import (
     size_text,
     times_interval,
 )
+from dbdyno.stats.capacity import highest_effect
 from dbdyno.stats.family import is_within, line_levels
-from dbdyno.stats.highest import highest_effect
 from dbdyno.stats.paired import ALPHA, Effect, Ratios, joint_effects
 from dbdyno.stats.repeated import Looks
 from dbdyno.stats.verdict_rule import DIRECTIONS, RESULTS, Verdict
-from dbdyno.store.document import PointDict, SecondMetric
+from dbdyno.store.document import PointDict, SecondaryMetricKey
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.store.verdict import HighestMedian, HighestThroughput, SecondLine
+from dbdyno.store.verdict import HighestMedian, HighestThroughput, SecondaryMetric
 from dbdyno.text import compose, join
 
 # A percentile is compared if at least this many transactions of every trial are beyond it.
@@ -55,9 +55,9 @@ ERRORS_MIN = 5
 INTERVALS_MIN = 5
 # An interval that is shorter than this share of the longest one does not count.
 LENGTH_SHARE = 0.9
-# Maximum number of second lines in a sentence.
+# Maximum number of secondary metrics in a sentence.
 CLAUSES = 3
-METRICS: tuple[SecondMetric, ...] = get_args(SecondMetric)
+METRICS: tuple[SecondaryMetricKey, ...] = get_args(SecondaryMetricKey)
 # Those that are no metrics of verdicts -> their names in sentences.
 _NAMES = {
     "errors_per_1000": compose("the number of errors per 1,000 transactions"),
@@ -75,17 +75,17 @@ class Line:
     # Index of the load.
     load: int
     at: PointDict
-    metric: SecondMetric
+    metric: SecondaryMetricKey
     effect: Effect
     # Medians over the blocks.
     baseline: float
     variant: float
-    # None if the direction is not sure.
+    # None if the direction is not significant.
     direction: Literal["better", "worse"] | None = None
 
-    def entry(self) -> SecondLine:
+    def entry(self) -> SecondaryMetric:
         """The entry in verdict.json."""
-        return SecondLine(
+        return SecondaryMetric(
             at=self.at,
             metric=self.metric,
             baseline=self.baseline,
@@ -97,15 +97,17 @@ class Line:
         )
 
 
-def second_lines(comparisons: Sequence[Comparison], experiment: Experiment) -> list[list[Line]]:
-    """The second lines of each comparison, in the same order; [] without a result, and in factorial runs."""
+def secondary_metrics(comparisons: Sequence[Comparison], experiment: Experiment) -> list[list[Line]]:
+    """The secondary metrics of each comparison, in the same order; [] without a result, and in factorial
+    runs.
+    """
     stop = stopping(experiment)
     looks = Looks(stop.last, line_levels(), stop.planned) if stop else None
     family = [one for one in comparisons if not one.is_identical]
     is_complete = bool(family) and all(one.judged.is_complete for one in family)
     share = 1.0 if is_complete else 1.0 - share_of_verdicts(experiment)
     of_each = [_lines(one, looks, experiment.metrics) for one in comparisons]
-    floors: dict[tuple[str, int, SecondMetric], float] = {}
+    floors: dict[tuple[str, int, SecondaryMetricKey], float] = {}
     for one, lines in zip(comparisons, of_each, strict=True):
         if one.is_identical:
             # What the identical variants do not tell is unknown noise.
@@ -123,12 +125,15 @@ def second_lines(comparisons: Sequence[Comparison], experiment: Experiment) -> l
 
 
 def _with_direction(
-    line: Line, comparison: Comparison, floors: Mapping[tuple[str, int, SecondMetric], float], share: float
+    line: Line,
+    comparison: Comparison,
+    floors: Mapping[tuple[str, int, SecondaryMetricKey], float],
+    share: float,
 ) -> Line:
-    """The line with its direction if it is sure, that is, beyond chance and beyond the noise floor.
+    """The line with its direction if it is decided, that is, beyond chance and beyond the noise floor.
 
-    `share` is that of the second lines in the error rate. The interval of a line contains zero unless the
-    line is beyond chance.
+    `share` is that of the secondary metrics in the error rate. The interval of a line contains zero unless
+    the line is beyond chance.
     """
     effect = line.effect
     if comparison.is_identical:
@@ -136,18 +141,18 @@ def _with_direction(
     if not is_within(effect.p_value, share * comparison.scale.alpha_of_test):
         return replace(line, effect=effect.with_zero())
     floor = floors.get((comparison.workload, line.load, line.metric), 0.0)
-    is_sure = effect.is_significant and abs(effect.effect_percent) > floor
-    if not is_sure:
+    is_significant = effect.is_significant and abs(effect.effect_percent) > floor
+    if not is_significant:
         return line
     direction: Literal["better", "worse"] = "better" if effect.effect_percent < 0.0 else "worse"
     return replace(line, direction=direction)
 
 
 def _lines(comparison: Comparison, looks: Looks | None, declared: Sequence[str]) -> list[Line]:
-    """The second lines of one comparison, without their directions and without the `declared` metrics."""
+    """The secondary metrics of one comparison, without their directions and the `declared` metrics."""
     if comparison.is_factorial or comparison.judged.verdict not in RESULTS:
         return []
-    rows: list[tuple[int, SecondMetric, Ratios, float, float]] = []
+    rows: list[tuple[int, SecondaryMetricKey, Ratios, float, float]] = []
     for load, pairs in enumerate(comparison.pairs):
         blocks = [(base, pairs.variant[block]) for block, base in pairs.baseline.items()]
         if not all(trial.figures and trial.figures.keeps_up for pair in blocks for trial in pair):
@@ -175,7 +180,7 @@ def _log_ratios(pairs: Pairs, metric: str, value: Callable[[MeasuredTrial], floa
     return without_foreign_load(Ratios(ratios, ratios), shares, metric)
 
 
-def _values(blocks: _Blocks) -> Iterator[tuple[SecondMetric, Callable[[MeasuredTrial], float]]]:
+def _values(blocks: _Blocks) -> Iterator[tuple[SecondaryMetricKey, Callable[[MeasuredTrial], float]]]:
     """The metrics that can be compared at one load, each with its positive value of a trial."""
     trials = [trial for pair in blocks for trial in pair]
     if not trials:
@@ -223,7 +228,7 @@ def _variation_percent(trial: MeasuredTrial) -> float:
 
 
 def contradictions(comparison: Comparison, lines: Sequence[Line]) -> list[Line]:
-    """The sure lines whose direction is not that of the verdict at their load, the largest first.
+    """The significant lines whose direction is not that of the verdict at their load, the largest first.
 
     If the verdict is *equivalent*, lines within the declared zone of equivalence are left out.
     """
@@ -248,7 +253,9 @@ def but_clause(comparison: Comparison, lines: Sequence[Line]) -> str:
     shown = contradictions(comparison, lines)
     clauses = [_clause(line) for line in shown[:CLAUSES]]
     if len(shown) > CLAUSES:
-        clauses.append(compose("{number} more in the table of second lines", number=len(shown) - CLAUSES))
+        clauses.append(
+            compose("{number} more in the table of secondary metrics", number=len(shown) - CLAUSES)
+        )
     return compose("; but {listed}", listed=join(", ", clauses)) if clauses else ""
 
 
@@ -298,7 +305,7 @@ def highest_throughput(comparison: Comparison, experiment: Experiment) -> Highes
     trials of every load.
 
     It is an estimate with an interval, not a verdict: it has no direction, and its interval is outside the
-    error rate of the verdicts and second lines. Those of all comparisons of a run hold together.
+    error rate of the verdicts and secondary metrics. Those of all comparisons of a run hold together.
     """
     loads = comparison.pairs
     has_result = comparison.judged.verdict in RESULTS and not comparison.is_factorial

@@ -1,4 +1,4 @@
-"""Latency, errors and stability as second lines: which are compared, and which the sentence names."""
+"""Latency, errors and stability as secondary metrics: which are compared, and which the sentence names."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks.truth.second_lines import with_second_lines
+from benchmarks.truth.secondary_metrics import with_secondary_metrics
 from benchmarks.truth.simulation import World, experiment, simulate
 from tests.unit.sentences import check_sentences
 
 from dbdyno.decide.decision import compare_all
-from dbdyno.decide.second_lines import Line, second_lines
+from dbdyno.decide.secondary_metrics import Line, secondary_metrics
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.say.sentence import sentence
@@ -22,13 +22,13 @@ from dbdyno.store.measured import MeasuredTrial
 
 def trials_of(of: Experiment, world: World, *, p99_of_b: float = 1.0) -> list[MeasuredTrial]:
     random = np.random.default_rng(4)
-    return with_second_lines(simulate(of, world, random), random, p99_of_b)
+    return with_secondary_metrics(simulate(of, world, random), random, p99_of_b)
 
 
 def judged(of: Experiment, trials: Sequence[MeasuredTrial], *findings: Finding) -> tuple[str, list[Line]]:
-    """Sentence and second lines of the last comparison."""
+    """Sentence and secondary metrics of the last comparison."""
     comparisons = compare_all(trials, of, findings)
-    lines = second_lines(comparisons, of)
+    lines = secondary_metrics(comparisons, of)
     return sentence(comparisons[-1], [], None, lines[-1]), lines[-1]
 
 
@@ -50,7 +50,7 @@ def test_the_sentence_names_what_contradicts_the_verdict(effect: float, name: st
 
 
 @pytest.mark.parametrize(("effect", "direction"), [(0.0, None), (0.3, "worse")])
-def test_second_lines_have_a_fifth_of_the_error_rate_until_the_verdict_is_certain(
+def test_secondary_metrics_have_a_fifth_of_the_error_rate_until_the_verdict_is_certain(
     effect: float, direction: str | None
 ) -> None:
     """With 7 blocks the smallest p-value is 1/64, which is within 5 % but not within 1 %."""
@@ -146,14 +146,14 @@ def test_unequal_load_and_identical_variants_have_no_direction() -> None:
     assert "but" not in text
     assert {line.direction for line in lines} == {None}
     same = of.variants[0].model_copy(update={"name": "b"})
-    twin = of.model_copy(update={"variants": (of.variants[0], same)})
-    text, lines = judged(twin, trials)
+    copy = of.model_copy(update={"variants": (of.variants[0], same)})
+    text, lines = judged(copy, trials)
     assert "identical" in text
     assert {line.direction for line in lines} == {None}
 
 
 def test_identical_variants_are_a_noise_floor() -> None:
-    of = experiment(variants=3, twin=True)
+    of = experiment(variants=3, identical_copy=True)
     trials = trials_of(of, World(), p99_of_b=3.0)
     assert of_metric(judged(of, trials)[1], "latency_p99_us").direction == "worse"
     for trial in [one for one in trials if one.variant == "a-again"]:
@@ -161,13 +161,13 @@ def test_identical_variants_are_a_noise_floor() -> None:
         slow = replace(trial.figures, latency_p99_us=trial.figures.latency_p99_us * 4.0)
         trials[trial.index] = replace(trial, figures=slow)
     assert of_metric(judged(of, trials)[1], "latency_p99_us").direction is None
-    # A twin without second lines tells nothing about the noise.
-    twin = next(one for one in trials if one.variant == "a-again")
-    trials[twin.index] = MeasuredTrial(twin.planned, "server went away", "server")
+    # A copy without secondary metrics tells nothing about the noise.
+    copy = next(one for one in trials if one.variant == "a-again")
+    trials[copy.index] = MeasuredTrial(copy.planned, "server went away", "server")
     assert of_metric(judged(of, trials)[1], "latency_p99_us").direction is None
 
 
-def test_an_unfinished_run_has_no_second_lines() -> None:
+def test_an_unfinished_run_has_no_secondary_metrics() -> None:
     of = experiment()
     trials = trials_of(of, World(), p99_of_b=3.0)
     last = trials[-1]
