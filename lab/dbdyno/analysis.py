@@ -219,13 +219,13 @@ def _interval_rows(run: Run) -> Iterator[_Row]:
 def _span(part: Interval | Slice) -> _Row:
     start_s, end_s = part["start_us"] / 1e6, part["end_us"] / 1e6
     events = part["events"]
-    known = merge([part["latency_us"]])
+    latencies_us = merge([part["latency_us"]])
     low_us, high_us = part.get("latency_min_us"), part.get("latency_max_us")
     latencies: _Row = dict.fromkeys((LATENCY_MEAN, *FEW_PERCENTILES, "latency_max_us"))
     if events and low_us is not None and high_us is not None:
         latencies[LATENCY_MEAN] = part["latency_sum_us"] / events
         for name, percent in FEW_PERCENTILES.items():
-            value = percentile(known, percent, low_us, high_us)
+            value = percentile(latencies_us, percent, low_us, high_us)
             latencies[name] = value.value_us if value else None
         latencies["latency_max_us"] = high_us
     counts: Mapping[str, Any] = part

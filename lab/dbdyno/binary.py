@@ -28,12 +28,12 @@ def find_program(name: str) -> str:
     """
     search = os.environ.get("PATH", os.defpath)
     # os.path, since importing pathlib or shutil costs more than the rest of a drop-in's start.
-    own = os.path.join(os.path.dirname(sys.executable), name)  # noqa: PTH118, PTH120
-    for path in (own, *(f"{folder or '.'}/{name}" for folder in search.split(os.pathsep))):
+    beside_python = os.path.join(os.path.dirname(sys.executable), name)  # noqa: PTH118, PTH120
+    for path in (beside_python, *(f"{folder or '.'}/{name}" for folder in search.split(os.pathsep))):
         if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113
             return path
     raise EngineProblem(
-        f"{name} was not found: not at {own} and not in PATH, which is {search}",
+        f"{name} was not found: not at {beside_python} and not in PATH, which is {search}",
         "Run make build in the clone, or pip install dbdyno, which brings it",
     )
 

@@ -241,7 +241,9 @@ def amount(measure: Measure, value: float) -> str:
         return f"0 {_SCALES[measure.unit][-1][1]}" if measure.unit else "0"
     if not measure.unit:
         return three_digits(value)
-    factor, unit = next((one for one in _SCALES[measure.unit] if value >= one[0]), _SCALES[measure.unit][-1])
+    factor, unit = next(
+        (entry for entry in _SCALES[measure.unit] if value >= entry[0]), _SCALES[measure.unit][-1]
+    )
     return f"{three_digits(value / factor)} {unit}"
 
 
@@ -358,14 +360,14 @@ def _resources(begin: CountersRecord, end: CountersRecord) -> Iterator[tuple[Mea
 
 
 def _counters(edges: EdgesRecord) -> Iterator[tuple[Measure, float]]:
-    before, after, own = edges["begin"]["status"], edges["end"]["status"], edges.get("own", {})
+    before, after, of_dbdyno = edges["begin"]["status"], edges["end"]["status"], edges.get("own", {})
     for name, text in after.items():
         measure = counter(name)
         first, last = _number(before.get(name)), _number(text)
         # A value that decreased is not a counter, or it was reset.
         if measure is not None and first is not None and last is not None and last >= first:
             # Subtract by how much a reading itself increases the counter.
-            yield measure, max(0.0, last - first - own.get(name, 0.0))
+            yield measure, max(0.0, last - first - of_dbdyno.get(name, 0.0))
 
 
 def _waits(begin: CountersRecord, end: CountersRecord) -> Iterator[tuple[Measure, float]]:

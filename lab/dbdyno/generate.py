@@ -47,11 +47,11 @@ _TABLE = re.compile(r"(<!-- document checks -->\n\n).*?(\n<!-- end -->\n)", re.D
 
 def codes_text() -> str:
     """The text of codes.json: every code in order, with the short form of a check."""
-    known: dict[str, Caveat] = {code: None for each in RULES for code in each.codes}
+    caveats: dict[str, Caveat] = {code: None for each in RULES for code in each.codes}
     # About an author's conclusion.
-    known["Q02"] = None
-    known |= {check.code: check.caveat for check in CHECKS}
-    return json.dumps(dict(sorted(known.items())), indent=2) + "\n"
+    caveats["Q02"] = None
+    caveats |= {check.code: check.caveat for check in CHECKS}
+    return json.dumps(dict(sorted(caveats.items())), indent=2) + "\n"
 
 
 def with_table(page: str) -> str:
@@ -83,19 +83,19 @@ def _messages(path: Path, method: str) -> Iterator[tuple[str, str]]:
     with path.open("rb") as file:
         for _line, message, _comments, _context in extract(method, file, _KEYWORDS):
             pair = (message, "") if isinstance(message, str) else message
-            one, many = (" ".join(text.split()) if method != "python" else text for text in pair)
-            if one:
-                yield one, many
+            single, many = (" ".join(text.split()) if method != "python" else text for text in pair)
+            if single:
+                yield single, many
 
 
 def update(path: Path) -> int:
     """Update a catalogue; returns the number of patterns without a translation."""
     old = polib.pofile(path.read_text(encoding="utf-8"), wrapwidth=_WIDTH)
-    known = {(entry.msgid, entry.msgid_plural): entry for entry in old}
+    old_entries = {(entry.msgid, entry.msgid_plural): entry for entry in old}
     new = polib.POFile(wrapwidth=_WIDTH)
     new.metadata = old.metadata
-    for (one, many), place in patterns().items():
-        entry = known.get((one, many)) or polib.POEntry(msgid=one, msgid_plural=many)
+    for (value, many), place in patterns().items():
+        entry = old_entries.get((value, many)) or polib.POEntry(msgid=value, msgid_plural=many)
         entry.occurrences = [(place, "")]
         new.append(entry)
     path.write_text(str(new), encoding="utf-8")

@@ -328,10 +328,10 @@ def _conflict(address: Address, _admin: AdminConnection) -> str:
     return _race(address, level, level, change, change)
 
 
-def _race(address: Address, one: list[str], other: list[str], *ends: list[str]) -> str:
+def _race(address: Address, earlier: list[str], later: list[str], *ends: list[str]) -> str:
     """The first error of two connections: both begin one after the other, and end at the same time."""
     with _connected(address) as first, _connected(address) as second:
-        if error := _refusal(first, one) or _refusal(second, other):
+        if error := _refusal(first, earlier) or _refusal(second, later):
             return error
         errors = ["", ""]
 

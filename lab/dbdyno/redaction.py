@@ -124,7 +124,7 @@ def until_password(sql: str) -> str:
     return _IN_STATEMENT.sub(rf"\1 {REDACTED}", sql)
 
 
-def redact(text: str, found: list[str] | None = None) -> str:
+def redact(text: str, kinds: list[str] | None = None) -> str:
     """The text with … in place of each password in it, which is added to `found`."""
     lower = text.lower()
 
@@ -133,8 +133,8 @@ def redact(text: str, found: list[str] | None = None) -> str:
         if _PLACEHOLDER.fullmatch(secret):
             return match[0]
         quote = secret[0] if secret[0] in "\"'`" else ""
-        if found is not None:
-            found.append(secret.strip("\"'`"))
+        if kinds is not None:
+            kinds.append(secret.strip("\"'`"))
         # A quote that does not end the value belongs to the text around it.
         is_quoted = bool(quote) and len(secret) > 1 and secret.endswith(quote)
         return match["before"] + quote + REDACTED + (quote if is_quoted else "")

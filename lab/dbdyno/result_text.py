@@ -74,8 +74,10 @@ def signed(value: float, decimals: int = 1) -> str:
 def decimals_for(values: Iterable[float | None], delta_percent: float | None = None) -> int:
     """1, or 2 if rounding to one decimal moves a value across 0 or ±delta."""
     limits = [0.0] if delta_percent is None else [0.0, delta_percent, -delta_percent]
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    crosses = any(_side(round(value, 1), limit) != _side(value, limit) for value in known for limit in limits)
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    crosses = any(
+        _side(round(value, 1), limit) != _side(value, limit) for value in finite for limit in limits
+    )
     return 2 if crosses else 1
 
 

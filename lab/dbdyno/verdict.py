@@ -53,7 +53,9 @@ def judge(run: Run) -> VerdictFile:
     verdict = verdict_file(decided, contrasts, records.scaling, findings)
     verdict = mark_chosen(verdict, run.chosen_afterwards())
     trials = sorted([*evidence.trials, *evidence.replaced], key=lambda trial: trial.index)
-    measured = MeasuredFile(trials=trials, comparisons=[comparison_blocks(one) for one in comparisons])
+    measured = MeasuredFile(
+        trials=trials, comparisons=[comparison_blocks(comparison) for comparison in comparisons]
+    )
     _write(run.judged_path, verdict, measured, records.explanation)
     return verdict
 
@@ -80,8 +82,8 @@ def verdict_file(
     run, experiment, evidence = decided.run, decided.experiment, decided.evidence
     comparisons = _comparisons(decided, findings)
     factors = None if contrasts is None else factorial.entries(contrasts, experiment, evidence.block_s)
-    curves = [one.curve for entry in comparisons for one in (entry, *(entry.metrics or ()))]
-    verdicts = {one.verdict for one in (*curves, *(factors or ()))}
+    curves = [metric.curve for entry in comparisons for metric in (entry, *(entry.metrics or ()))]
+    verdicts = {curve.verdict for curve in (*curves, *(factors or ()))}
     state = stopping.state(decided.comparisons, contrasts, experiment)
     verdict = VerdictFile(
         experiment=experiment.name,
@@ -103,17 +105,17 @@ def verdict_file(
 
 def _comparisons(decided: Decided, findings: Sequence[Finding]) -> list[Comparison]:
     lines = secondary_metrics(decided.comparisons, decided.experiment)
-    relevant = [relevant_to(one.names, findings) for one in decided.comparisons]
+    relevant = [relevant_to(comparison.names, findings) for comparison in decided.comparisons]
     return [
         comparison_entry(
-            one,
-            sentence(one, of_one, decided.evidence.block_s, lines_of_one),
-            caveats(of_one),
+            comparison,
+            sentence(comparison, entry_of_comparison, decided.evidence.block_s, lines_of_one),
+            caveats(entry_of_comparison),
             [line.entry() for line in lines_of_one],
             metrics=[metric_entry(metric, metric_sentence(metric)) for metric in metrics],
-            highest=highest_throughput(one, decided.experiment),
+            highest=highest_throughput(comparison, decided.experiment),
         )
-        for one, of_one, lines_of_one, metrics in zip(
+        for comparison, entry_of_comparison, lines_of_one, metrics in zip(
             decided.comparisons, relevant, lines, decided.further, strict=True
         )
     ]

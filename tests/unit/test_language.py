@@ -60,6 +60,10 @@ NAME = re.compile(
     rf"\b(?:let|let mut|for|fn|def|struct|enum|trait|class|mod) (?:{PARTICIPLE})\b", re.IGNORECASE
 )
 ASSIGNMENT = re.compile(rf"^\s*(?:{PARTICIPLE})(?:: [^=]+)? = ")
+# Nor is a pronoun. Tests may have them, whose values are seen where they are used.
+PRONOUN = re.compile(
+    r"\b(?:for|lambda) (?:one|other|own|known)(?: in\b|[:,] )|^\s*(?:one|other|own|known)(?:: [^=]+)? = "
+)
 MENTION = re.compile(
     r"`((?:engine|compat|lab|docs|examples|tests|schema|scripts|benchmarks|fuzz|wire|runner|workload|metrics|load)"
     r"/[\w./-]+)`"
@@ -90,6 +94,11 @@ def places(pattern: re.Pattern[str]) -> list[str]:
 def test_words_are_plain(pattern: re.Pattern[str]) -> None:
     hits = places(pattern)
     assert not hits, f"{len(hits)} places; tests/unit/test_language.py names what to write instead"
+
+
+def test_the_lab_names_values_by_nouns() -> None:
+    hits = [place for place in places(PRONOUN) if place.startswith("lab/") and ".py:" in place]
+    assert not hits, f"{len(hits)} places: a pronoun is the name of a value"
 
 
 def exists(name: str, path: str) -> bool:

@@ -195,18 +195,20 @@ def proxy(context: Context, description: Description, variant: Variant) -> Itera
         yield from _proxy_limits(context, title, pool, _clients(context.experiment, workload, variant))
         if not pool.is_per_session:
             yield from _proxy_mode(context, title, pool, workload, variant)
-    own = ", ".join(f"{name} = {text}" for name, text in facts["set_by_dbdyno"].items())
+    assignments = ", ".join(f"{name} = {text}" for name, text in facts["set_by_dbdyno"].items())
     text = compose("the load connects to {title}", title=title)
-    if own:
-        text = compose("{text}; dbdyno set {own}", text=text, own=own)
+    if assignments:
+        text = compose("{text}; dbdyno set {own}", text=text, own=assignments)
     evidence = {key: facts[key] for key in ("program", "version", "binary", "settings", "set_by_dbdyno")}
     yield Finding("P25", "note", text, evidence, context.subject)
 
 
 def _clients(experiment: Experiment, workload: Workload, variant: Variant) -> int:
     """The most connections that the load of a workload has, with its background loads."""
-    own = max(point.connections for point in experiment.load.points())
-    return own + sum(one.connections for one in experiment.backgrounds(variant, workload.title))
+    connections_of_load = max(point.connections for point in experiment.load.points())
+    return connections_of_load + sum(
+        background.connections for background in experiment.backgrounds(variant, workload.title)
+    )
 
 
 def server_connections(variant: Variant, connections: int) -> int:
@@ -262,8 +264,8 @@ def _proxy_mode(
             ),
             compose("Write prepared = false under [variant.session], or use {fix}", fix=pool.prepared_fix),
         )
-    own = workload.session if isinstance(workload, SqlWorkload) else ()
-    if statements := (*own, *variant.session.statements(protocol)):
+    session_sql = workload.session if isinstance(workload, SqlWorkload) else ()
+    if statements := (*session_sql, *variant.session.statements(protocol)):
         yield _proxy_finding(
             context,
             "warn",
@@ -320,10 +322,13 @@ def _transactions(context: Context, workload: Workload, protocol: str) -> Iterat
     """Name -> statements of the workload's transactions."""
     if isinstance(workload, OltpWorkload):
         statements = describe(context.experiment, workload, protocol).statements
-        yield workload.title, [one.sql for one in statements if one.per_transaction]
+        yield workload.title, [statement.sql for statement in statements if statement.per_transaction]
     elif isinstance(workload, SqlWorkload):
-        for number, one in enumerate(workload.transactions, 1):
-            yield one.name or f"transaction{number}", [statement.sql for statement in one.statements]
+        for number, transaction in enumerate(workload.transactions, 1):
+            yield (
+                transaction.name or f"transaction{number}",
+                [statement.sql for statement in transaction.statements],
+            )
 
 
 def _start_session(admin: AdminConnection, context: Context, workload: Workload, protocol: str) -> _Session:

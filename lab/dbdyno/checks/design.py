@@ -489,7 +489,7 @@ def _texts(key: str, value: object) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from _texts(f"{key}.{name}" if key else str(name), inner)
-    elif isinstance(value, list) and not all(isinstance(one, str) for one in value):
+    elif isinstance(value, list) and not all(isinstance(entry, str) for entry in value):
         for number, inner in enumerate(value, start=1):
             yield from _texts(f"{key}[{number}]", inner)
     elif isinstance(value, list):

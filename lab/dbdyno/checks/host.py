@@ -226,8 +226,8 @@ def _busy_servers(context: Context) -> Iterator[Finding]:
 
 def _own_pids(context: Context) -> frozenset[int]:
     """Process ids of this program, its children, and the server under test."""
-    own = psutil.Process()
-    pids = {own.pid, *(child.pid for child in own.children(recursive=True))}
+    process = psutil.Process()
+    pids = {process.pid, *(child.pid for child in process.children(recursive=True))}
     if context.description is not None and isinstance(context.description.identity.get("pid"), int):
         pids.add(context.description.identity["pid"])
     return frozenset(pids)
@@ -401,10 +401,14 @@ def _check_remote(context: Context) -> Iterator[Finding]:
         return
     caches: dict[str, int] = {}
     for variant in context.experiment.variants:
-        known = context.description if variant.name == context.subject else context.peers.get(variant.name)
-        if known is not None and not variant.server.is_private and is_local(variant):
+        description_of_variant = (
+            context.description if variant.name == context.subject else context.peers.get(variant.name)
+        )
+        if description_of_variant is not None and not variant.server.is_private and is_local(variant):
             # Variants may share a server; `set_global` configures it for one variant at a time.
-            caches[str(known.identity.get("url"))] = _bytes_of_caches(known.variables)
+            caches[str(description_of_variant.identity.get("url"))] = _bytes_of_caches(
+                description_of_variant.variables
+            )
     total, limit = sum(caches.values()), memory_bytes()
     if len(caches) > 1 and total > CACHE_SHARE * limit:
         yield _memory_finding(
@@ -455,10 +459,10 @@ def _check_emulation(context: Context) -> Iterator[Finding]:
     """A finding if the programs of a server that dbdyno starts are for another architecture."""
     if context.description is None or context.variant is None or not context.variant.server.is_private:
         return
-    build, own = context.description.build, platform.machine()
+    build, own_machine = context.description.build, platform.machine()
     configured = re.search(r"--build=([A-Za-z0-9_]+)-", build.get("CONFIGURE", ""))
     built_for = build.get("compile_machine") or (configured[1] if configured else "")
-    if built_for and architecture(built_for) != architecture(own):
+    if built_for and architecture(built_for) != architecture(own_machine):
         yield Finding(
             "P19",
             "stop",
@@ -466,11 +470,11 @@ def _check_emulation(context: Context) -> Iterator[Finding]:
                 "the server is built for {built_for}, but this machine is {own}: an emulator runs it, which "
                 "is many times slower",
                 built_for=built_for,
-                own=own,
+                own=own_machine,
             ),
-            {"built_for": built_for, "machine": own},
+            {"built_for": built_for, "machine": own_machine},
             context.subject,
-            fix=compose("Use a server or an image for {own}", own=own),
+            fix=compose("Use a server or an image for {own}", own=own_machine),
         )
 
 
@@ -501,13 +505,15 @@ def is_this_machine(host: str) -> bool:
         addresses = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
     except OSError:
         return False
-    own = {
+    host_addresses = {
         address.address.partition("%")[0]
         for addresses in psutil.net_if_addrs().values()
         for address in addresses
         if address.family in (socket.AF_INET, socket.AF_INET6)
     }
-    return bool(addresses & (own | {"127.0.0.1", "::1"})) or any(one.startswith("127.") for one in addresses)
+    return bool(addresses & (host_addresses | {"127.0.0.1", "::1"})) or any(
+        address.startswith("127.") for address in addresses
+    )
 
 
 def architecture(name: str) -> str:

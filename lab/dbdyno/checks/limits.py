@@ -87,10 +87,10 @@ def _demand(experiment: Experiment, workload: Workload, protocol: str, variant: 
         connections,
         workload.table_count,
         prepared,
-        sum(one.connections for one in loads),
+        sum(load.connections for load in loads),
         sum(
-            one.connections * describe(experiment, one, protocol, variant).prepared_per_connection
-            for one in loads
+            load.connections * describe(experiment, load, protocol, variant).prepared_per_connection
+            for load in loads
         ),
     )
 
@@ -112,7 +112,7 @@ def _client_limits(context: Context) -> list[Capacity]:
     # The engine inherits this limit; `run.engine.Engine` has raised it to the hard limit.
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     background = max(
-        sum(one.connections for one in context.experiment.backgrounds(variant, workload.title))
+        sum(entry.connections for entry in context.experiment.backgrounds(variant, workload.title))
         for variant in context.experiment.variants
         for workload in context.experiment.workloads
     )

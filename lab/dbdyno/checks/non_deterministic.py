@@ -90,15 +90,20 @@ def _describe_condition(function: Any, name: str, dialect: Dialect, *, evaluated
         return Condition(evaluated_per, name, within.sql(dialect=dialect.sqlglot))
     left, right = comparison.this, comparison.expression
     random = right if right is function or function in right.find_all(type(function)) else left
-    other = left if random is right else right
+    operand = left if random is right else right
     text = comparison.sql(dialect=dialect.sqlglot)
-    if not isinstance(other, exp.Column):
+    if not isinstance(operand, exp.Column):
         return Condition(evaluated_per, name, text)
     parameterized = comparison.copy()
     side = parameterized.expression if random is right else parameterized.this
-    side.replace(exp.Var(this=f":{other.name}"))
+    side.replace(exp.Var(this=f":{operand.name}"))
     return Condition(
-        evaluated_per, name, text, parameterized.sql(dialect=dialect.sqlglot), other.name, _generator(random)
+        evaluated_per,
+        name,
+        text,
+        parameterized.sql(dialect=dialect.sqlglot),
+        operand.name,
+        _generator(random),
     )
 
 
@@ -129,7 +134,7 @@ def _value(node: Any, random: float) -> float:
         return -inner if isinstance(node, exp.Neg) else inner
     if isinstance(node, exp.Floor | exp.Ceil | exp.Round):
         inner = _value(node.this, random)
-        how = {exp.Floor: math.floor, exp.Ceil: math.ceil, exp.Round: lambda one: math.floor(one + 0.5)}
+        how = {exp.Floor: math.floor, exp.Ceil: math.ceil, exp.Round: lambda entry: math.floor(entry + 0.5)}
         return float(how[type(node)](inner))
     if isinstance(node, exp.Add | exp.Sub | exp.Mul):
         left, right = _value(node.this, random), _value(node.expression, random)

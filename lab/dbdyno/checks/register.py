@@ -113,8 +113,8 @@ class Check:
 
     def findings(self, moment: Moment, context: Context) -> Iterator[Finding]:
         """Its findings; none if something that it needs is unknown."""
-        known = {"moment": moment, "context": context}
-        needed = {name: known.get(name) or getattr(context, name) for name in self.needs}
+        arguments = {"moment": moment, "context": context}
+        needed = {name: arguments.get(name) or getattr(context, name) for name in self.needs}
         is_late = self.at_first_start and context.first_description is not None
         if not is_late and all(value is not None for value in needed.values()):
             yield from self.find(**needed)

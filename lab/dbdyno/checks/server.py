@@ -139,9 +139,9 @@ def _slot_findings(context: Context, description: Description) -> Iterator[Findi
     for key, expected in context.slot.items():
         by_server = (description.variables.get(name) for name in SLOT_VARIABLES[key])
         answers = [description.identity.get(key), *by_server]
-        other = [answer for answer in answers if answer and not _is_same_path(answer, expected)]
-        if other:
-            wrong[key] = {"expected": expected, "now": other[0]}
+        wrong_places = [answer for answer in answers if answer and not _is_same_path(answer, expected)]
+        if wrong_places:
+            wrong[key] = {"expected": expected, "now": wrong_places[0]}
     if wrong:
         details = join(
             ", ",
@@ -173,10 +173,10 @@ def _change_findings(
 ) -> Iterator[Finding]:
     old, new = _identity_facts(before), _identity_facts(now)
     # Only facts that dbdyno's account on the server could read both times are compared.
-    known = [
+    distinctive_keys = [
         key for key in ("product", "version", *keys) if old.get(key) is not None and new.get(key) is not None
     ]
-    changed = [key for key in known if _differs(key, old[key], new[key])]
+    changed = [key for key in distinctive_keys if _differs(key, old[key], new[key])]
     if changed:
         details = join(
             ", ",
@@ -208,8 +208,8 @@ def _may_restart(context: Context) -> bool:
 
 
 def _peer_findings(context: Context, name: str, mine: Description, peer: Description) -> Iterator[Finding]:
-    facts, other = _identity_facts(mine), _identity_facts(peer)
-    if all(facts.get(key) is not None and facts.get(key) == other.get(key) for key in START_FACTS):
+    facts, peer_facts = _identity_facts(mine), _identity_facts(peer)
+    if all(facts.get(key) is not None and facts.get(key) == peer_facts.get(key) for key in START_FACTS):
         yield _identity_stop(
             compose(
                 "the same server process answers for {subject} and {name} (pid {pid}): one server was "
@@ -222,7 +222,7 @@ def _peer_findings(context: Context, name: str, mine: Description, peer: Descrip
             {key: facts[key] for key in START_FACTS},
             context.subject,
         )
-    if _is_same_server(facts, other):
+    if _is_same_server(facts, peer_facts):
         yield _identity_stop(
             compose(
                 "{subject} ({url}) and {name} ({url_2}) lead to the same server ({identity_text}): one "
@@ -230,14 +230,14 @@ def _peer_findings(context: Context, name: str, mine: Description, peer: Descrip
                 subject=context.subject,
                 url=facts["url"],
                 name=name,
-                url_2=other["url"],
+                url_2=peer_facts["url"],
                 identity_text=_identity_text(facts),
             ),
             compose("Correct one of the URLs"),
-            {"urls": [facts["url"], other["url"]]},
+            {"urls": [facts["url"], peer_facts["url"]]},
             context.subject,
         )
-    if facts["version"] != other["version"] and _is_same_software(context, name):
+    if facts["version"] != peer_facts["version"] and _is_same_software(context, name):
         yield _identity_stop(
             compose(
                 "{subject} runs version {version} and {name} runs {version_2}, but the experiment "
@@ -245,10 +245,10 @@ def _peer_findings(context: Context, name: str, mine: Description, peer: Descrip
                 subject=context.subject,
                 version=facts["version"],
                 name=name,
-                version_2=other["version"],
+                version_2=peer_facts["version"],
             ),
             compose("Set basedir if the versions should differ, or install one version"),
-            {"version": {context.subject: facts["version"], name: other["version"]}},
+            {"version": {context.subject: facts["version"], name: peer_facts["version"]}},
             context.subject,
         )
 
@@ -271,23 +271,23 @@ def _version_findings(context: Context, description: Description) -> Iterator[Fi
     )
 
 
-def _is_same_server(facts: FreeForm, other: FreeForm) -> bool:
+def _is_same_server(facts: FreeForm, peer_facts: FreeForm) -> bool:
     """Whether two different URLs lead to one server. URLs that are equal, or differ only in their options,
     are intended: for an A/A test, or for variants that differ by `set_global`, `tls` or `compression`.
     """
-    if "url" not in facts or "url" not in other or STARTED not in facts:
+    if "url" not in facts or "url" not in peer_facts or STARTED not in facts:
         return False
-    if _endpoint(facts["url"]) == _endpoint(other["url"]):
+    if _endpoint(facts["url"]) == _endpoint(peer_facts["url"]):
         return False
-    named = [key for key in PERMANENT_FACTS if key in facts and key in other]
+    named = [key for key in PERMANENT_FACTS if key in facts and key in peer_facts]
     distinctive = [key for key in named if key not in _AMBIGUOUS_FACTS] or [
         "server_uuid",
         "system_identifier",
     ]
     return (
-        all(facts.get(key) is not None and facts.get(key) == other.get(key) for key in distinctive)
-        and all(facts[key] == other[key] for key in named)
-        and not _differs(STARTED, facts[STARTED], other.get(STARTED, 0))
+        all(facts.get(key) is not None and facts.get(key) == peer_facts.get(key) for key in distinctive)
+        and all(facts[key] == peer_facts[key] for key in named)
+        and not _differs(STARTED, facts[STARTED], peer_facts.get(STARTED, 0))
     )
 
 
@@ -351,8 +351,8 @@ def builds(context: Context, description: Description) -> Iterator[Finding]:
     for name, peer in context.peers.items():
         if name == context.subject or peer.product != description.product:
             continue
-        other = _speed_facts(peer)
-        different = [key for key in mine if key in other and mine[key] != other[key]]
+        facts = _speed_facts(peer)
+        different = [key for key in mine if key in facts and mine[key] != facts[key]]
         if not different:
             continue
         details = join(
@@ -362,7 +362,7 @@ def builds(context: Context, description: Description) -> Iterator[Finding]:
                     "{key} is {mine} and {other}",
                     key=key.replace("_", " "),
                     mine=repr(mine[key]),
-                    other=repr(other[key]),
+                    other=repr(facts[key]),
                 )
                 for key in different
             ),
@@ -377,7 +377,7 @@ def builds(context: Context, description: Description) -> Iterator[Finding]:
                 name=name,
                 details=details,
             ),
-            {key: {context.subject: mine[key], name: other[key]} for key in different},
+            {key: {context.subject: mine[key], name: facts[key]} for key in different},
             context.subject,
             fix=compose("Compare versions from one source, as dbdyno servers install provides them"),
         )
@@ -391,7 +391,7 @@ def _speed_facts(description: Description) -> Mapping[str, str]:
         facts["compiler options"] = " ".join(_SPEED_OPTION.findall(build.pop("CFLAGS")))
     if "CONFIGURE" in build:
         configure = build.pop("CONFIGURE")
-        facts["configure options"] = " ".join(one for one in _SLOW_CONFIGURE if one in configure)
+        facts["configure options"] = " ".join(entry for entry in _SLOW_CONFIGURE if entry in configure)
     # Libraries change with the versions of a server; their names are enough.
     return {
         name: re.sub(r"[\s-]*\d+(\.\d+)+\w*.*", "", text) if name == "ssl_library" else text

@@ -238,12 +238,12 @@ def _difference_finding(name: str, declared: str, variables: Mapping[str, str], 
 
 def _missing_finding(option: str, declared: Setting, subject: str) -> Finding:
     """A finding about an option that sets no variable of this server."""
-    known = allowed_values(variable_name(option))
+    values = allowed_values(variable_name(option))
     evidence = {
         "variable": variable_name(option),
         "declared": as_text(declared),
         "effective": None,
-        "rule": known,
+        "rule": values,
     }
     if is_loose(option):
         return Finding(
@@ -261,7 +261,7 @@ def _missing_finding(option: str, declared: Setting, subject: str) -> Finding:
             "cannot be verified{rule}",
             option=option,
             as_text=as_text(declared),
-            rule=compose(": {rule}", rule=known) if known else "",
+            rule=compose(": {rule}", rule=values) if values else "",
         ),
         fix=compose("Remove it; put an option without a variable into `arguments`"),
         evidence=evidence,
@@ -379,24 +379,24 @@ def explained_variables(
     records = {baseline: baseline_description.record(), context.subject: description.record()}
     by_kind: dict[Kind, list[Difference]] = defaultdict(list)
     changed = {v.name for v in context.experiment.variants[1:] if changes_server(context.experiment, v)}
-    for one in differences(records, [baseline, context.subject], changed):
-        if one.name not in DURABILITY_NAMES:
-            by_kind[one.kind].append(one)
-    if other := by_kind["other"]:
+    for difference in differences(records, [baseline, context.subject], changed):
+        if difference.name not in DURABILITY_NAMES:
+            by_kind[difference.kind].append(difference)
+    if further := by_kind["other"]:
         yield Finding(
             "P05",
             "warn",
             compose_count(
-                len(other),
+                len(further),
                 "{number} variable differs between {baseline} and {name}, which neither the experiment "
                 "declares nor the versions explain: {listed}. It may be the cause of a measured difference",
                 "{number} variables differ between {baseline} and {name}, which neither the experiment "
                 "declares nor the versions explain: {listed}. They may be the cause of a measured difference",
                 baseline=baseline,
                 name=context.subject,
-                listed=_listed_differences(other),
+                listed=_listed_differences(further),
             ),
-            _evidence_of(other),
+            _evidence_of(further),
             context.subject,
             fix=compose("Set the same values on both servers, or declare them in [variant.server.variables]"),
         )
@@ -405,10 +405,10 @@ def explained_variables(
 
 
 def _note_of_defaults(
-    defaults: Sequence[Difference], baseline: str, peer: Description, name: str, own: Description
+    defaults: Sequence[Difference], baseline: str, peer: Description, name: str, description: Description
 ) -> Finding:
     """Variables of which the servers chose the values."""
-    is_other_version = (peer.product, peer.version) != (own.product, own.version)
+    is_other_version = (peer.product, peer.version) != (description.product, description.version)
     reason = (
         compose("by the defaults of their versions, or because of other settings")
         if is_other_version
@@ -427,19 +427,21 @@ def _note_of_defaults(
     return Finding("P05", "note", text, _evidence_of(defaults), name, fix=fix if is_other_version else "")
 
 
-def _listed_differences(found: Sequence[Difference]) -> str:
+def _listed_differences(found_differences: Sequence[Difference]) -> str:
     """The first variables with both values."""
     parts: list[str] = []
-    for one in found[:LISTED_MAX]:
-        before, after = (compose("none") if value is None else value or "''" for value in one.values.values())
-        parts.append(compose("{name} ({before} and {after})", name=one.name, before=before, after=after))
-    if len(found) > LISTED_MAX:
-        parts.append(compose("{number} more", number=len(found) - LISTED_MAX))
+    for entry in found_differences[:LISTED_MAX]:
+        before, after = (
+            compose("none") if value is None else value or "''" for value in entry.values.values()
+        )
+        parts.append(compose("{name} ({before} and {after})", name=entry.name, before=before, after=after))
+    if len(found_differences) > LISTED_MAX:
+        parts.append(compose("{number} more", number=len(found_differences) - LISTED_MAX))
     return join(", ", parts)
 
 
-def _evidence_of(found: Sequence[Difference]) -> dict[str, object]:
-    return {"variables": {one.name: dict(one.values) for one in found}}
+def _evidence_of(found_differences: Sequence[Difference]) -> dict[str, object]:
+    return {"variables": {entry.name: dict(entry.values) for entry in found_differences}}
 
 
 @check(
@@ -501,8 +503,8 @@ def _compared_settings(
     """The variables whose difference the experiment declares, by their newer names."""
     keys = {
         key.rpartition(".")[2]
-        for one in context.experiment.variants[1:]
-        for key in list_differences(context.experiment, one)
+        for variant in context.experiment.variants[1:]
+        for key in list_differences(context.experiment, variant)
     }
     if (peer := context.baseline_description) is not None:
         # Options of `config` and `arguments` are declared too.

@@ -93,9 +93,9 @@ def statement_plans(moment: Moment, context: Context) -> Iterator[Finding]:
     statements are unknown before the run.
     """
     workloads = context.workloads
-    own = [workload for workload in workloads if isinstance(workload, SqlWorkload)]
+    of_users = [workload for workload in workloads if isinstance(workload, SqlWorkload)]
     if moment is Moment.DESIGN:
-        for workload in own:
+        for workload in of_users:
             yield from _check_texts(context, workload)
         for script in workloads:
             if isinstance(script, ScriptWorkload):
@@ -112,7 +112,7 @@ def statement_plans(moment: Moment, context: Context) -> Iterator[Finding]:
                 )
         return
     if context.server is not None and context.description is not None:
-        for workload in own:
+        for workload in of_users:
             yield from _check_plans(context, workload, context.server, context.description.product)
 
 
@@ -206,16 +206,16 @@ def _check_plans(context: Context, workload: SqlWorkload, server: Server, produc
                 ),
                 statement=planned.name,
             )
-    known = {planned.name: planned.plan.text() for planned in plans if planned.plan is not None}
-    if known:
-        plans_text = join("; ", (join(": ", (name, plan)) for name, plan in known.items()))
+    plan_texts = {planned.name: planned.plan.text() for planned in plans if planned.plan is not None}
+    if plan_texts:
+        plans_text = join("; ", (join(": ", (name, plan)) for name, plan in plan_texts.items()))
         yield _finding(
             "P08",
             context,
             workload,
             "note",
             compose("plans of {title}: {plans_text}", title=workload.title, plans_text=plans_text),
-            plans=known,
+            plans=plan_texts,
         )
 
 
@@ -667,10 +667,12 @@ def _finding(
 def parameter_values(workload: SqlWorkload, number: int) -> dict[str, Value]:
     """Sample `number`, from 0 to SAMPLE_COUNT - 1: values of all parameters except results of statements."""
     sample: dict[str, Value] = {}
-    known = workload.plan_parameters()
-    for name, generator in known.items():
+    all_parameters = workload.plan_parameters()
+    for name, generator in all_parameters.items():
         # The first of several parameters has the value, as that of most transactions.
-        chosen = known[generator.parameters[0]] if isinstance(generator, generators.Choice) else generator
+        chosen = (
+            all_parameters[generator.parameters[0]] if isinstance(generator, generators.Choice) else generator
+        )
         for value in _sample(chosen, number):
             sample[name] = value
     return sample

@@ -178,7 +178,7 @@ def _mysql_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str
             answers.text_or_empty,
         ),
     )
-    for name, _, column, kind, length, nullable, extra in sorted(columns, key=lambda one: one[:2]):
+    for name, _, column, kind, length, nullable, extra in sorted(columns, key=lambda entry: entry[:2]):
         if name in shapes:
             shapes[name].columns.append(
                 Column(
@@ -195,7 +195,7 @@ def _mysql_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str
         f" WHERE TABLE_SCHEMA = {schema}",
         *(answers.text, answers.text, answers.integer, answers.text_or_empty),
     )
-    for name, index, _, column in sorted(indexes, key=lambda one: one[:3]):
+    for name, index, _, column in sorted(indexes, key=lambda entry: entry[:3]):
         if name in shapes:
             before = shapes[name].indexes.get(str(index), ())
             shapes[name].indexes[str(index)] = (*before, str(column))

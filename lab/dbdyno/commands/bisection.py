@@ -129,8 +129,8 @@ class Bisection:
     def _open_record(self) -> tuple[Path, BisectionRecord]:
         names = self._versions.names
         # The tables of a file are checked together; those of versions and commits have yet to be made.
-        known = names if self._versions.over == "variants" else (names[0], names[-1])
-        tables = [self._table(name) for name in known]
+        end_names = names if self._versions.over == "variants" else (names[0], names[-1])
+        tables = [self._table(name) for name in end_names]
         document = documents.step_document(self._document, tables, self._workload, self._max_blocks)
         experiment = documents.read_step(document, self._file)
         record = BisectionRecord(
@@ -275,7 +275,7 @@ def _show_step(question: Question, number: int, step: Step, record: BisectionRec
 
 def _step_text(question: Question, step: Step, metric: str) -> str:
     effects = ", ".join(
-        f"{effect_text(metric, one)} against {other}" for (_, other), one in step.effects.items()
+        f"{effect_text(metric, effect)} against {against}" for (_, against), effect in step.effects.items()
     )
     name = question.candidate or question.bad
     measured = f"{effects}; {blocks_count(step.blocks)}"
@@ -352,8 +352,8 @@ def _more(answer: Answer, versions: Versions, metric: str) -> Iterator[str]:
     if answer.between:
         names = join_words(answer.between)
         verb = "is" if len(answer.between) == 1 else "are"
-        other = f"another {versions.noun} changes the {metric_text(metric)} too"
-        yield f"{names} {verb} between good and bad, so {other}"
+        further_change = f"another {versions.noun} changes the {metric_text(metric)} too"
+        yield f"{names} {verb} between good and bad, so {further_change}"
     elif answer.whole is not None and answer.is_part:
         good, bad = versions.names[0], versions.names[-1]
         change = effect_text(metric, answer.whole)
@@ -424,7 +424,7 @@ class _Variants(Versions):
         first, last = listed.index(ends.good), listed.index(ends.bad)
         chosen = listed[first : last + 1] if first < last else listed[last : first + 1][::-1]
         super().__init__(chosen)
-        self._tables = {one["name"]: one for one in document["variant"]}
+        self._tables = {entry["name"]: entry for entry in document["variant"]}
 
     def variant(self, name: str) -> Document:
         """See `Versions`."""
@@ -448,12 +448,12 @@ class _Releases(Versions):
         # Version -> its source, if dbdyno has chosen the versions.
         self._sources: dict[str, str] = {}
         if ends.candidates is not None:
-            between = [one.strip() for one in ends.candidates.split(",") if one.strip()]
+            between = [entry.strip() for entry in ends.candidates.split(",") if entry.strip()]
             names = [ends.good, *between, ends.bad]
         else:
             releases = versions_between(product, ends.good, ends.bad)
-            names = [one.version for one in releases]
-            self._sources = {one.version: one.source for one in releases}
+            names = [release.version for release in releases]
+            self._sources = {release.version: release.source for release in releases}
         if len(names) < 2:
             raise Problem(
                 f"--good {ends.good} and --bad {ends.bad} are both {names[0]}", "Name two different ones"

@@ -36,12 +36,12 @@ def clean(
         if keep is not None:
             removed = directories.remove_unused_snapshots(workspace, keep)
             directories.remove_unused_empty(workspace, keep)
-            for one in removed:
-                print(f"removed {_line(one)}")
+            for folder_removed in removed:
+                print(f"removed {_line(folder_removed)}")
             print(f"{_size(removed)} removed from {workspace.snapshots}", file=sys.stderr)
         left = directories.cached_snapshots(workspace)
-        for one in left:
-            print(_line(one))
+        for folder_removed in left:
+            print(_line(folder_removed))
         for path in workspace.unmarked():
             print(
                 f"{path} has no mark of dbdyno, which therefore does not remove it: if it is of an earlier "
@@ -53,13 +53,13 @@ def clean(
         print(f"{_size(left)} left in {workspace.snapshots}{in_use}{fix}", file=sys.stderr)
 
 
-def _line(one: CachedSnapshot) -> str:
+def _line(snapshot: CachedSnapshot) -> str:
     from dbdyno.experiment.base import format_duration
 
-    age = format_duration(max(0.0, time.time() - one.last_used))
-    return f"{one.key}  {one.bytes / 2**20:>10,.1f} MiB  used {age} ago  {one.describe()}"
+    age = format_duration(max(0.0, time.time() - snapshot.last_used))
+    return f"{snapshot.key}  {snapshot.bytes / 2**20:>10,.1f} MiB  used {age} ago  {snapshot.describe()}"
 
 
 def _size(snapshots: Sequence[CachedSnapshot]) -> str:
     count = f"{len(snapshots)} snapshot{'' if len(snapshots) == 1 else 's'}"
-    return f"{count} of loaded data, {sum(one.bytes for one in snapshots) / 2**20:,.1f} MiB,"
+    return f"{count} of loaded data, {sum(snapshot.bytes for snapshot in snapshots) / 2**20:,.1f} MiB,"

@@ -256,7 +256,7 @@ def _print_resume_command(run: Run, blocks: int | None) -> bool:
         return False
     arguments = [*sys.argv[1:]] if "--resume" in sys.argv else [*sys.argv[1:], "--resume"]
     if left is not None:
-        arguments = [re.sub(r"^(--blocks=)?\+\d+$", rf"\g<1>+{left}", one) for one in arguments]
+        arguments = [re.sub(r"^(--blocks=)?\+\d+$", rf"\g<1>+{left}", argument) for argument in arguments]
     print(f"  {done} of {planned} trials are finished and kept in {run.path}", file=sys.stderr)
     if left != 0:
         print(f"  Continue with: dbdyno {shlex.join(arguments)}", file=sys.stderr)

@@ -74,23 +74,23 @@ def diff(
             judge_if_needed(run)
     names = Names()
     with runs[0].reading():
-        one = side(runs[0], names.first)
+        first_side = side(runs[0], names.first)
     with runs[1].reading():
-        other = side(runs[1], names.second)
-    notes = require_comparable(one, other)
-    if are_independent(one.experiment, other.experiment):
-        baseline = one.experiment.variants[0].name
+        second_side = side(runs[1], names.second)
+    notes = require_comparable(first_side, second_side)
+    if are_independent(first_side.experiment, second_side.experiment):
+        baseline = first_side.experiment.variants[0].name
         answer = Replication(
-            first=one.place,
-            second=other.place,
+            first=first_side.place,
+            second=second_side.place,
             baseline=baseline,
             notes=notes,
             independent=compare_independent(
-                (one.experiment, _measured(runs[0])), (other.experiment, _measured(runs[1]))
+                (first_side.experiment, _measured(runs[0])), (second_side.experiment, _measured(runs[1]))
             ),
         )
     else:
-        answer = compare_runs(one, other, notes, names)
+        answer = compare_runs(first_side, second_side, notes, names)
     show(answer, output_format, names)
 
 
@@ -134,10 +134,10 @@ def _load_lines(answer: Replication, names: Names) -> Iterator[str]:
                 for effect, name in ((point.first, names.first), (point.second, names.second))
             )
             yield f"  {load(point.at)}: {TITLES[point.word].lower()}; {', '.join(effects)}"
-    for one in answer.independent:
-        yield f"{one.workload}, {metric_text(one.metric)}"
-        for at in one.points:
-            values = (formatting.metric_value(one.metric, value) for value in (at.first, at.second))
+    for entry in answer.independent:
+        yield f"{entry.workload}, {metric_text(entry.metric)}"
+        for at in entry.points:
+            values = (formatting.metric_value(entry.metric, value) for value in (at.first, at.second))
             yield (
                 f"  {load(at.at or {})}: {', then '.join(values)}, {formatting.estimate_and_interval(at)}, "
                 f"{formatting.verdict(at.verdict)}"
@@ -170,7 +170,7 @@ def _show_documents(
     from dbdyno.runs.independent import rows
     from dbdyno.terminal.console import SafeConsole, print_text
 
-    pairs = [(one, other, list(rows(one, other))) for one in sides[0] for other in sides[1]]
+    pairs = [(entry, side, list(rows(entry, side))) for entry in sides[0] for side in sides[1]]
     pairs = [pair for pair in pairs if pair[2]]
     if not pairs:
         raise Problem(
@@ -190,8 +190,8 @@ def _show_documents(
 def _figure_lines(pairs: Sequence[tuple[Measured, Measured, list[Row]]]) -> Iterator[str]:
     from dbdyno.reading.result import FIGURE_TEXTS
 
-    for one, other, listed in pairs:
-        yield f"{_title(one)}, then {_title(other)}"
+    for pair, second_measured, listed in pairs:
+        yield f"{_title(pair)}, then {_title(second_measured)}"
         for row in listed:
             yield (
                 f"  {row.connections} connections: {FIGURE_TEXTS[row.figure]} {_values(row.first)}, then "
@@ -199,9 +199,9 @@ def _figure_lines(pairs: Sequence[tuple[Measured, Measured, list[Row]]]) -> Iter
             )
 
 
-def _title(one: Measured) -> str:
-    name = one.name or "a variant without a name"
-    return f"{name} ({one.workload})" if one.workload else name
+def _title(measured: Measured) -> str:
+    name = measured.name or "a variant without a name"
+    return f"{name} ({measured.workload})" if measured.workload else name
 
 
 def _values(values: Sequence[float]) -> str:
@@ -212,6 +212,6 @@ def _values(values: Sequence[float]) -> str:
     return f"{median(values):.5g} ({min(values):.5g} to {max(values):.5g} in {len(values)} results)"
 
 
-def _as_dict(one: Measured, other: Measured, listed: Sequence[Row]) -> dict[str, Any]:
+def _as_dict(first: Measured, second: Measured, listed: Sequence[Row]) -> dict[str, Any]:
     values = [{**asdict(row), "change_percent": round(row.change_percent, 3)} for row in listed]
-    return {"first": _title(one), "second": _title(other), "rows": values}
+    return {"first": _title(first), "second": _title(second), "rows": values}

@@ -97,7 +97,9 @@ def _servers(file: Path) -> dict[str, tuple[str, int]]:
     from dbdyno.experiment.reading import read
     from dbdyno.servers.url import parse_url
 
-    targets = {one.name: one.server.url for one in read(file).variants if one.server.url is not None}
+    targets = {
+        variant.name: variant.server.url for variant in read(file).variants if variant.server.url is not None
+    }
     return {name: parse_url(url).hosts_and_ports()[0] for name, url in targets.items()}
 
 

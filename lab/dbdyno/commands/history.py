@@ -120,7 +120,7 @@ def _read(
             "dbdyno history needs the Python package apache-otava, which is not installed",
             "pip install 'dbdyno[history]'",
         ) from error
-    listed = sorted([*excluded, *document.excluded], key=lambda one: one.run)
+    listed = sorted([*excluded, *document.excluded], key=lambda entry: entry.run)
     return runs, document.model_copy(update={"excluded": listed})
 
 
@@ -171,7 +171,7 @@ def _confirm_all(made: History, confirm: Callable[[HistorySeries, HistoryChange]
     """
     codes: list[int] = []
     candidates = (
-        (one, change) for one in made.series for change in one.changes if change.state == "candidate"
+        (entry, change) for entry in made.series for change in entry.changes if change.state == "candidate"
     )
     for series, change in candidates:
         try:
@@ -231,8 +231,8 @@ def _show(made: History, translate: Translator) -> None:
     from dbdyno.text import compose
 
     err = SafeConsole(stderr=True, highlight=False)
-    for one in made.excluded:
-        text = compose("not used: run {run}: {reason}", run=one.run, reason=one.reason)
+    for entry in made.excluded:
+        text = compose("not used: run {run}: {reason}", run=entry.run, reason=entry.reason)
         print_text(err, translate(text), indent=2)
     console = result_console()
     for series in made.series:

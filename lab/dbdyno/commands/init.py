@@ -160,10 +160,10 @@ def _with_comments(document: Mapping[str, Any], head: str) -> str:
 
 def example() -> str:
     """An experiment for a start: a MariaDB against one with another setting."""
-    other = "mariadb:innodb_flush_log_at_trx_commit=2"
+    default_change = "mariadb:innodb_flush_log_at_trx_commit=2"
     answers = {
         "a": "mariadb",
-        "b": [other],
+        "b": [default_change],
         "workload": "oltp_read_write",
         "connections": "4,16",
         "time": "10s",

@@ -41,7 +41,9 @@ def list(  # noqa: A001 — the command's name
         raise Problem(f"there is no run{of_experiment} below {results}", "Choose a folder with --results DIR")
     summaries = [summarize(path) for path in paths[: None if everything else limit]]
     if output_format is options.TextFormat.JSON:
-        shown = [{key: value for key, value in asdict(one).items() if key != "texts"} for one in summaries]
+        shown = [
+            {key: value for key, value in asdict(summary).items() if key != "texts"} for summary in summaries
+        ]
         print(json.dumps(shown, indent=1, ensure_ascii=False))
     else:
         _print_table(summaries)
@@ -63,10 +65,10 @@ def _print_table(summaries: Sequence[Summary]) -> None:
     table.add_column("experiment", overflow="fold")
     table.add_column("trials", justify="right", no_wrap=True)
     table.add_column("result", overflow="fold")
-    for one in summaries:
+    for summary in summaries:
         # Runs of the first versions have no number.
-        number = str(one.number) if one.number else Path(one.path).name
-        trials = f"{one.trials}/{one.planned}" if one.planned else MISSING
-        time = one.began.replace("T", " ")[:16] or MISSING
-        table.add_row(number, time, Text(one.experiment), trials, Text(one.text))
+        number = str(summary.number) if summary.number else Path(summary.path).name
+        trials = f"{summary.trials}/{summary.planned}" if summary.planned else MISSING
+        time = summary.began.replace("T", " ")[:16] or MISSING
+        table.add_row(number, time, Text(summary.experiment), trials, Text(summary.text))
     result_console().print(table)

@@ -133,7 +133,7 @@ def _value(value: Any) -> str:
     """A value in one line. Strings, numbers and booleans have the same syntax in JSON and TOML."""
     match value:
         case Mapping():
-            return f"{{ {', '.join(f'{_key(key)} = {_value(one)}' for key, one in value.items())} }}"
+            return f"{{ {', '.join(f'{_key(key)} = {_value(entry)}' for key, entry in value.items())} }}"
         case list() | tuple():
             return f"[{', '.join(map(_value, value))}]"
         case datetime() | date() | time():
@@ -203,9 +203,9 @@ def make_document(
     try:
         from_document(changed, command, folder)
     except InvalidExperiment as invalid:
-        known = {error.key for error in errors}
+        wrong_keys = {error.key for error in errors}
         named = [with_option_name(error, "--workload") for error in invalid.errors]
-        errors += [error for error in named if error.key not in known]
+        errors += [error for error in named if error.key not in wrong_keys]
     if errors:
         raise InvalidExperiment(command, errors)
     return document
@@ -228,7 +228,7 @@ def _document(options: Mapping[str, Any], errors: list[InputError]) -> dict[str,
     # A bundled workload, or a pattern of some.
     title = Path(name).stem if Path(name).suffix else name.replace("*", "all")
     return {
-        "experiment": {"name": _short("-".join(_NOT_IN_NAMES.sub("-", one) for one in (title, *names)))},
+        "experiment": {"name": _short("-".join(_NOT_IN_NAMES.sub("-", entry) for entry in (title, *names)))},
         "workload": [workload],
         "load": load,
         # dbdyno cannot restore the data directory of a server that others run: it loads the tables again.
@@ -275,7 +275,9 @@ def _names(servers: Sequence[str]) -> list[str]:
         if len(products) == 1 and "://" not in text and "=" in text:
             place = text.partition(":")[2]
         name = _short(_NOT_IN_NAMES.sub("-", place).strip("-._")) or "server"
-        same = sum(one == name or re.fullmatch(rf"{re.escape(name)}-\d+", one) is not None for one in names)
+        same = sum(
+            entry == name or re.fullmatch(rf"{re.escape(name)}-\d+", entry) is not None for entry in names
+        )
         names.append(f"{name}-{same + 1}" if same else name)
     return names
 
@@ -323,9 +325,9 @@ def sweep_experiment(
     try:
         checked = from_document(document, "dbdyno run", Path.cwd())
     except InvalidExperiment as invalid:
-        known = {error.key for error in errors}
+        wrong_keys = {error.key for error in errors}
         named = [with_option_name(error, "WORKLOAD") for error in invalid.errors]
-        errors += [error for error in named if error.key not in known]
+        errors += [error for error in named if error.key not in wrong_keys]
         raise InvalidExperiment("dbdyno run", errors) from None
     if (count := len(checked.workloads)) > 1:
         fix = f"Name one of them; dbdyno compare --a URL --workload '{workload}' measures all"

@@ -112,7 +112,7 @@ def describe(experiment: Experiment, profile: str | None, made: Plan) -> list[st
         ),
         "",
         *(
-            [" " * 31 + "  ".join(f"{one.source:>26}" for one in made.scatters)]
+            [" " * 31 + "  ".join(f"{scatter.source:>26}" for scatter in made.scatters)]
             if len(made.scatters) > 1
             else []
         ),
@@ -121,9 +121,9 @@ def describe(experiment: Experiment, profile: str | None, made: Plan) -> list[st
     for row in made.rows:
         cells = "  ".join(
             f"{'—':>10}  {'—':>12}"
-            if one is None
-            else f"{'±' + _percent(one[0]):>10}  {_percent(one[1]):>12}"
-            for one in row.precision
+            if entry is None
+            else f"{'±' + _percent(entry[0]):>10}  {_percent(entry[1]):>12}"
+            for entry in row.precision
         )
         beyond = ", beyond max_time" if stop is not None and row.seconds > stop.max_time_s else ""
         lines.append(

@@ -76,40 +76,46 @@ def read(  # noqa: PLR0917 — one parameter per option; typer passes them by na
         for path in files
     ]
     if to_experiment is not None:
-        calling = next((one for one in readings if one.calls), readings[0])
+        calling = next((entry for entry in readings if entry.calls), readings[0])
         write_translation(to_experiment, translate_reading(calling), "dbdyno read")
     records = [record(reading, examine(reading)) for reading in readings]
-    nothing = [one.file for one, reading in zip(records, readings, strict=True) if _is_empty(reading, one)]
+    nothing = [
+        entry.file for entry, reading in zip(records, readings, strict=True) if _is_empty(reading, entry)
+    ]
     if store:
-        for path, reading, one in zip(files, readings, records, strict=True):
+        for path, reading, document_record in zip(files, readings, records, strict=True):
             source = reading.document.source.encode()
-            stored = Imported.create(results, path.stem, source, one.model_dump(mode="json"))
+            stored = Imported.create(results, path.stem, source, document_record.model_dump(mode="json"))
             print(f"stored in {stored.path}", file=sys.stderr)
     compared = combine(readings)
     if compared is not None:
         records.append(record(compared, examine_comparison(compared)))
     if output_format is ReadFormat.JSON:
-        answer = [one.model_dump(mode="json") for one in records]
+        answer = [entry.model_dump(mode="json") for entry in records]
         print(json.dumps(answer[0] if len(answer) == 1 else answer, indent=1, ensure_ascii=False))
     else:
-        for number, one in enumerate(records):
+        for number, document_record in enumerate(records):
             if number:
                 print()
             # The tables of a comparison of files are those of the files.
-            shown = one.model_copy(update={"variants": []}) if number == len(readings) else one
+            shown = (
+                document_record.model_copy(update={"variants": []})
+                if number == len(readings)
+                else document_record
+            )
             if output_format is ReadFormat.MD:
                 print("\n".join(document_markdown(shown, translate)))
             else:
                 print_document(shown, translate)
     if nothing:
         raise Problem(f"nothing was read from {', '.join(nothing)}", _READABLE)
-    is_stopped = any(finding.level == "stop" for one in records for finding in one.findings)
+    is_stopped = any(finding.level == "stop" for entry in records for finding in entry.findings)
     raise typer.Exit(ExitCode.NOT_COMPARABLE if is_stopped else ExitCode.DONE)
 
 
-def _is_empty(reading: Reading, one: ReadDocument) -> bool:
+def _is_empty(reading: Reading, document: ReadDocument) -> bool:
     """Whether a document has nothing that can be read."""
-    return not (reading.results or reading.calls or reading.settings or reading.claims or one.findings)
+    return not (reading.results or reading.calls or reading.settings or reading.claims or document.findings)
 
 
 def show_stored(stored: Imported, output: Output) -> None:

@@ -128,7 +128,7 @@ def _source(published: Published, page: Path) -> str:
     by_title = {workload.title: workload for workload in resolved.workloads}
     missing: list[str] = []
     has_changed = document != written
-    workloads = [one for one in _tables(document.get("workload")) if isinstance(one, dict)]
+    workloads = [table for table in _tables(document.get("workload")) if isinstance(table, dict)]
     for workload in workloads:
         model = by_title.get(str(workload.get("label", workload.get("name"))))
         if "file" in workload and isinstance(model, SqlWorkload):
@@ -193,5 +193,5 @@ def _tables(value: Any) -> list[Any]:
 def _without_nulls(value: Any) -> Any:
     """TOML has no null; a key without a value has its default."""
     if isinstance(value, Mapping):
-        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
-    return [_without_nulls(one) for one in value] if isinstance(value, list) else value
+        return {key: _without_nulls(entry) for key, entry in value.items() if entry is not None}
+    return [_without_nulls(entry) for entry in value] if isinstance(value, list) else value

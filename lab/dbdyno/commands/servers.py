@@ -138,18 +138,21 @@ def _print_list(product: str | None, version: str | None, source: str | None) ->
     from dbdyno.servers.sources.source import SOURCES, has_version, releases, version_order
     from dbdyno.terminal.console import Column, table_lines
 
-    installed = {one.release.name: one for one in list_installed()}
-    listed = {one.name: one for one in (*releases(), *(one.release for one in installed.values()))}
+    installed = {entry.release.name: entry for entry in list_installed()}
+    listed = {value.name: value for value in (*releases(), *(entry.release for entry in installed.values()))}
     shown = [
-        one
-        for one in listed.values()
-        if product in (None, one.product)
-        and (version is None or has_version(one.version, version))
-        and source in (None, one.source)
+        entry
+        for entry in listed.values()
+        if product in (None, entry.product)
+        and (version is None or has_version(entry.version, version))
+        and source in (None, entry.source)
     ]
-    shown.sort(key=lambda one: (one.product, version_order(one.version), list(SOURCES).index(one.source)))
+    shown.sort(
+        key=lambda entry: (entry.product, version_order(entry.version), list(SOURCES).index(entry.source))
+    )
     rows = [
-        [one.product, one.version, one.source, _state(installed.get(one.name)), one.item] for one in shown
+        [entry.product, entry.version, entry.source, _state(installed.get(entry.name)), entry.item]
+        for entry in shown
     ]
     columns = [Column(name) for name in ("product", "version", "source", "installed", "from")]
     print(*table_lines(columns, rows), sep="\n")

@@ -104,7 +104,7 @@ def _require_recorded(changes: Rejudging, judged: JudgeFiles) -> None:
     latencies, which every run has, but the CPU time from counters of the server.
     """
     metrics = map(metric_key, changes.design.get("metrics", ()))
-    if CPU in metrics and not any("cpu_us" in one.costs for one in judged[2].costs):
+    if CPU in metrics and not any("cpu_us" in cost.costs for cost in judged[2].costs):
         raise Problem(
             "design.metrics: the run has not recorded cpu_per_transaction, because dbdyno could not see the "
             "processes of its servers",

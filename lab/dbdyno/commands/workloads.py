@@ -47,7 +47,7 @@ def workloads(
         print(json.dumps(listed, indent=1))
     else:
         columns = [Column("workload"), Column("what it does")]
-        print(*table_lines(columns, [[one["name"], one["description"]] for one in listed]), sep="\n")
+        print(*table_lines(columns, [[entry["name"], entry["description"]] for entry in listed]), sep="\n")
 
 
 def _describe(name: str) -> dict[str, Any]:
@@ -59,8 +59,8 @@ def _describe(name: str) -> dict[str, Any]:
     keys: dict[str, Any]
     if name in bundled.names():
         keys = {
-            key: {"default": one.default, "description": one.description}
-            for key, one in bundled.options(name).items()
+            key: {"default": entry.default, "description": entry.description}
+            for key, entry in bundled.options(name).items()
         }
         return {"name": name, "description": bundled.description(name), "options": keys}
     fields = {key: field for key, field in OltpWorkload.model_fields.items() if key not in _COMMON}
@@ -70,7 +70,7 @@ def _describe(name: str) -> dict[str, Any]:
     keys = {
         key: {"default": defaults[key], "description": field.description} for key, field in fields.items()
     }
-    description = next(text for known, text in DESCRIPTIONS.items() if known == name)
+    description = next(text for title, text in DESCRIPTIONS.items() if title == name)
     return {"name": name, "description": description, "options": keys}
 
 

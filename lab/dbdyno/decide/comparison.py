@@ -105,11 +105,11 @@ def measured_ratios(
     lows: dict[int, float] = {}
     highs: dict[int, float] = {}
     for block, base in baseline.items():
-        other = variant.get(block)
-        if other is not None and base.has(metric) and other.has(metric):
-            paired = block_ratio([(-1.0, base), (1.0, other)], metric)
+        of_variant = variant.get(block)
+        if of_variant is not None and base.has(metric) and of_variant.has(metric):
+            paired = block_ratio([(-1.0, base), (1.0, of_variant)], metric)
             lows[block], highs[block] = (
-                ratio_bounds(base.log_bounds(metric), other.log_bounds(metric))
+                ratio_bounds(base.log_bounds(metric), of_variant.log_bounds(metric))
                 if paired is None
                 else (paired, paired)
             )
@@ -205,11 +205,11 @@ class NoiseFloors:
 
     def overall(self, question: Question) -> float | None:
         """The noise floor over all loads; None without identical variants."""
-        return _largest([_floor(one.overall) for one in self._judged.get(self._key(question), ())])
+        return _largest([_floor(entry.overall) for entry in self._judged.get(self._key(question), ())])
 
     def per_load(self, question: Question) -> tuple[float | None, ...]:
         """The noise floor at each load."""
-        floors = [map(_floor, one.load_effects) for one in self._judged.get(self._key(question), ())]
+        floors = [map(_floor, entry.load_effects) for entry in self._judged.get(self._key(question), ())]
         return tuple(map(_largest, zip(*floors, strict=True)))
 
 
@@ -523,8 +523,8 @@ def overall_p_value(judged: Judged) -> float | None:
 
 def _blocks_percent(ratios: Ratios) -> dict[str, float | None]:
     """Block -> change in percent. If only bounds are known, the finite one; None if neither is finite."""
-    known = {b: low if math.isfinite(low) else ratios.highs[b] for b, low in ratios.lows.items()}
-    return {str(block): percent(r) if math.isfinite(r) else None for block, r in known.items()}
+    finite_logs = {b: low if math.isfinite(low) else ratios.highs[b] for b, low in ratios.lows.items()}
+    return {str(block): percent(r) if math.isfinite(r) else None for block, r in finite_logs.items()}
 
 
 def comparison_blocks(comparison: Comparison) -> ComparisonBlockEffects:
@@ -535,7 +535,7 @@ def comparison_blocks(comparison: Comparison) -> ComparisonBlockEffects:
     ratios_of_loads: Sequence[Ratios] = assessment.ratios
     if comparison.capacities is not None:
         effects = [None] * len(comparison.pairs)
-        ratios_of_loads = [one.ratios(comparison.capacities.objective.metric) for one in comparison.pairs]
+        ratios_of_loads = [entry.ratios(comparison.capacities.objective.metric) for entry in comparison.pairs]
     return ComparisonBlockEffects(
         variant=comparison.variant,
         workload=comparison.workload,

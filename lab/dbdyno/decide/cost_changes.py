@@ -43,11 +43,11 @@ COUNTED_MIN = 5.0
 TrialCosts = Mapping[int, Mapping[str, Cost]]
 
 
-def _rank(one: MeasuredChange) -> tuple[bool, bool, float, str]:
+def _rank(measured_change: MeasuredChange) -> tuple[bool, bool, float, str]:
     """The sort key: significant changes first, then resources, then large changes."""
-    assert one.effect_percent is not None, "amounts are positive, so their ratios are finite"
-    size = abs(math.log1p(max(one.effect_percent, -99.999999) / 100.0))
-    return not one.significant, one.group != "resource", -size, one.key
+    assert measured_change.effect_percent is not None, "amounts are positive, so their ratios are finite"
+    size = abs(math.log1p(max(measured_change.effect_percent, -99.999999) / 100.0))
+    return not measured_change.significant, measured_change.group != "resource", -size, measured_change.key
 
 
 def explain(trials: Sequence[MeasuredTrial], costs: TrialCosts, experiment: Experiment) -> ExplainedFile:
@@ -81,7 +81,7 @@ def explain(trials: Sequence[MeasuredTrial], costs: TrialCosts, experiment: Expe
 def _statements(trials: Sequence[MeasuredTrial], workload: str) -> float:
     """The measured number of statements per transaction, rounded."""
     figures = [trial.figures for trial in trials if trial.workload == workload and trial.figures]
-    return round(median(one.statements / one.events for one in figures)) if figures else 0.0
+    return round(median(figure.statements / figure.events for figure in figures)) if figures else 0.0
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _changes(
             (test.row, test.change(level_at_load)) for test in tests if is_within(test.p_value, level_at_load)
         ]
     return (
-        [sorted((one for row, one in overall if row.pairs is pairs), key=_rank) for pairs in comparisons],
+        [sorted((entry for row, entry in overall if row.pairs is pairs), key=_rank) for pairs in comparisons],
         [_points(pairs, at_loads) for pairs in comparisons],
     )
 
@@ -187,10 +187,15 @@ def _points(pairs: _Pairs, changes: Sequence[tuple[_Row, MeasuredChange]]) -> li
     """The significant ones of the changes of a comparison, at each of several loads."""
     if len(pairs.points) < 2 or len(pairs.blocks) < BLOCKS_MIN:
         return []
-    own = [(row.loads[0], change) for row, change in changes if row.pairs is pairs and change.significant]
+    changes_of_pairs = [
+        (row.loads[0], change) for row, change in changes if row.pairs is pairs and change.significant
+    ]
     return [
         PointChanges(
-            at=point, measures=sorted((one for load, one in own if load == Point.of(point).value), key=_rank)
+            at=point,
+            measures=sorted(
+                (entry for load, entry in changes_of_pairs if load == Point.of(point).value), key=_rank
+            ),
         )
         for point in pairs.points
     ]
@@ -298,7 +303,7 @@ def _costs(
                     and trial.figures is not None
                     and costs.get(trial.index)
                 ]
-                measures = {key: one.measure for cost in of_trials for key, one in cost.items()}
+                measures = {key: entry.measure for cost in of_trials for key, entry in cost.items()}
                 each = {
                     key: median(cost[key].each for cost in of_trials if key in cost)
                     for key in sorted(measures)

@@ -134,10 +134,10 @@ def _compare(
     assessments = _assess(samples, experiment)
     # Identical variants never get a direction; in a factorial run the sentences about factors have the
     # verdicts, so comparisons get none either.
-    is_judged = [not (one.is_identical or is_factorial(experiment)) for one in samples]
+    is_judged = [not (sample.is_identical or is_factorial(experiment)) for sample in samples]
     without = {
-        place: judge_identical(assessments[place], one.conditions())
-        for place, one in enumerate(samples)
+        place: judge_identical(assessments[place], sample.conditions())
+        for place, sample in enumerate(samples)
         if not is_judged[place]
     }
     floors = NoiseFloors(
@@ -151,21 +151,21 @@ def _compare(
         members = [(assessments[place], samples[place].conditions(floors)) for place in places]
         results = judge_family(members, share * ALPHA)
     judged = without | dict(zip(places, results, strict=True))
-    return [Comparison(one, judged[place], floors, experiment) for place, one in enumerate(samples)]
+    return [Comparison(sample, judged[place], floors, experiment) for place, sample in enumerate(samples)]
 
 
 def _questions(experiment: Experiment, scales: Sequence[Scale]) -> Iterator[Question]:
     """Each variant against the baseline on each workload, by each metric."""
     allowed = experiment.design.max_loss_percent
-    for variant, workload, one in itertools.product(experiment.variants[1:], experiment.workloads, scales):
-        is_gated = allowed is not None and one.metric == experiment.metrics[0]
+    for variant, workload, entry in itertools.product(experiment.variants[1:], experiment.workloads, scales):
+        is_gated = allowed is not None and entry.metric == experiment.metrics[0]
         yield Question(
             baseline=experiment.variants[0].name,
             variant=variant.name,
             workload=workload.title,
-            scale=one,
+            scale=entry,
             is_identical=is_identical(experiment, variant),
-            limit_percent=one.limit_percent(allowed) if is_gated and allowed is not None else None,
+            limit_percent=entry.limit_percent(allowed) if is_gated and allowed is not None else None,
         )
 
 
@@ -190,10 +190,10 @@ def _sample(
 def _assess(samples: Sequence[Sample], experiment: Experiment) -> list[Assessment]:
     """The effects of all comparisons; those of one variant by one metric have been assessed together."""
     if allows_false_discoveries(experiment):
-        return [assess(one.ratios(), ALPHA) for one in samples]
+        return [assess(entry.ratios(), ALPHA) for entry in samples]
     groups: dict[tuple[str, str], list[int]] = {}
-    for place, one in enumerate(samples):
-        groups.setdefault((one.question.variant, one.question.scale.metric), []).append(place)
+    for place, sample in enumerate(samples):
+        groups.setdefault((sample.question.variant, sample.question.scale.metric), []).append(place)
     assessments: dict[int, Assessment] = {}
     for places in groups.values():
         first = samples[places[0]]
@@ -224,10 +224,10 @@ def _judge_for_discoveries(family: Sequence[Sample], floors: NoiseFloors, share:
     count = len(family)
     while True:
         results: list[Judged] = []
-        for one in family:
-            assessment = assess(one.ratios(), one.question.scale.alpha * max(1, count), share=share)
-            results += judge_family([(assessment, one.conditions(floors))], share * assessment.alpha)
-        directions = sum(one.verdict in (Verdict.FASTER, Verdict.SLOWER) for one in results)
+        for entry in family:
+            assessment = assess(entry.ratios(), entry.question.scale.alpha * max(1, count), share=share)
+            results += judge_family([(assessment, entry.conditions(floors))], share * assessment.alpha)
+        directions = sum(result.verdict in (Verdict.FASTER, Verdict.SLOWER) for result in results)
         if directions >= count:
             return results
         count = directions
@@ -237,16 +237,18 @@ def relevant_to(names: tuple[str, str, str], findings: Sequence[Finding]) -> lis
     """The findings that concern a comparison: about its variants, its workload, or the complete run."""
     baseline, variant, workload = names
     return [
-        one for one in on_workload(workload, findings) if one.subject in ("", baseline, variant, workload)
+        entry
+        for entry in on_workload(workload, findings)
+        if entry.subject in ("", baseline, variant, workload)
     ]
 
 
 def on_workload(workload: str, findings: Sequence[Finding]) -> list[Finding]:
     """The findings about this workload, also among others, or about all workloads."""
     return [
-        one
-        for one in findings
-        if workload in one.evidence.get("workloads", [one.evidence.get("workload", workload)])
+        finding
+        for finding in findings
+        if workload in finding.evidence.get("workloads", [finding.evidence.get("workload", workload)])
     ]
 
 
@@ -255,7 +257,7 @@ def stops(findings: Sequence[Finding]) -> list[Finding]:
 
     R04 is not among them: a load without results makes a comparison impossible anyway.
     """
-    return [one for one in findings if one.is_blocking and one.code != "R04"]
+    return [finding for finding in findings if finding.is_blocking and finding.code != "R04"]
 
 
 def with_overrides(findings: Iterable[Finding], experiment: Experiment) -> list[Finding]:
@@ -263,8 +265,8 @@ def with_overrides(findings: Iterable[Finding], experiment: Experiment) -> list[
     which they were stored.
     """
     return [
-        replace(one, override=experiment.override.get(one.code))
-        if one.level == "stop" or one.code in OVERRIDABLE_WARNINGS
-        else one
-        for one in findings
+        replace(finding, override=experiment.override.get(finding.code))
+        if finding.level == "stop" or finding.code in OVERRIDABLE_WARNINGS
+        else finding
+        for finding in findings
     ]

@@ -134,7 +134,7 @@ def assess_jointly(
     equivalence is declared; else there are no effects for that test.
     """
     over_loads = tuple(mean_ratios(ratios) for ratios in tests)
-    every = [one for ratios in tests for one in ratios]
+    every = [ratio for ratios in tests for ratio in ratios]
     # All tests of an experiment have the same loads.
     loads, level = len(tests[0]), share * alpha
     looks = overall_looks(stopping, loads, share) if stopping else None
@@ -142,7 +142,7 @@ def assess_jointly(
     separate = Looks(stopping.last, planned=stopping.planned, share=share) if stopping else None
     if len(tests) == 1:
         overall: Sequence[Effect | None] = (effect(over_loads[0], alpha, looks),)
-        alone: Sequence[Effect | None] = [effect(one, level, separate) for one in every]
+        alone: Sequence[Effect | None] = [effect(entry, level, separate) for entry in every]
     else:
         overall = joint_effects(over_loads, alpha, looks)
         alone = joint_effects(every, level, separate) if has_zone else ()
@@ -167,14 +167,14 @@ def assess_jointly(
     ]
 
 
-def _without_early_intervals(one: Assessment) -> Assessment:
+def _without_early_intervals(assessment: Assessment) -> Assessment:
     """The assessment, without intervals if the blocks are too few for a verdict."""
-    if len(one.overall_ratios.lows) >= one.blocks_needed:
-        return one
+    if len(assessment.overall_ratios.lows) >= assessment.blocks_needed:
+        return assessment
     return replace(
-        one,
-        load_effects=tuple(each and replace(each, interval_percent=None) for each in one.load_effects),
-        overall=one.overall and replace(one.overall, interval_percent=None),
+        assessment,
+        load_effects=tuple(each and replace(each, interval_percent=None) for each in assessment.load_effects),
+        overall=assessment.overall and replace(assessment.overall, interval_percent=None),
     )
 
 
@@ -186,12 +186,12 @@ def judge_family(family: Sequence[tuple[Assessment, Conditions]], alpha: float) 
     significant = decide([_tests(assessment, conditions) for assessment, conditions in family], alpha)
     return [
         replace(
-            _judge(assessment, conditions, one.overall, one.loads),
-            is_gate_decided=one.gate,
-            is_gate_decided_alone=one.gate_alone,
-            is_complete=one.is_complete,
+            _judge(assessment, conditions, entry.overall, entry.loads),
+            is_gate_decided=entry.gate,
+            is_gate_decided_alone=entry.gate_alone,
+            is_complete=entry.is_complete,
         )
-        for (assessment, conditions), one in zip(family, significant, strict=True)
+        for (assessment, conditions), entry in zip(family, significant, strict=True)
     ]
 
 
@@ -212,13 +212,13 @@ def _tests(assessment: Assessment, conditions: Conditions) -> ComparisonTests:
         alone = effect(assessment.overall_ratios.against(limit), assessment.alpha, assessment.looks)
         of_limit = alone
     if limit is not None and len(assessment.tests) > 1:
-        shifted = [one.against(limit) for one in assessment.tests]
+        shifted = [test.against(limit) for test in assessment.tests]
         place = assessment.place
         of_limit = joint_effects(shifted, assessment.alpha, assessment.looks, only=place)[place]
     return ComparisonTests(
         overall.p_value,
         blocks,
-        [one.p_value if one else None for one in effects],
+        [entry.p_value if entry else None for entry in effects],
         of_limit.p_value if of_limit else None,
         alone.p_value if alone else None,
         has_open_equivalence=not _is_equivalence_decided(assessment, conditions.delta_percent),
@@ -229,8 +229,9 @@ def _tests(assessment: Assessment, conditions: Conditions) -> ComparisonTests:
 def _is_equivalence_decided(assessment: Assessment, delta_percent: float | None) -> bool:
     """Whether the effect at each load is within ±delta, or outside, beyond chance; always without a delta."""
     return delta_percent is None or all(
-        one is not None and (one.lies_within(delta_percent) or one.lies_outside(delta_percent))
-        for one in assessment.separate_effects
+        separate_effect is not None
+        and (separate_effect.lies_within(delta_percent) or separate_effect.lies_outside(delta_percent))
+        for separate_effect in assessment.separate_effects
     )
 
 
@@ -238,7 +239,9 @@ def judge_identical(assessment: Assessment, conditions: Conditions) -> Judged:
     """The verdicts of a comparison of identical variants, which never have a direction."""
     circumstances = replace(conditions.circumstances, is_identical=True)
     conditions = replace(conditions, circumstances=circumstances)
-    loads = [one is not None and one.is_significant for one in assessment.load_effects]
+    loads = [
+        load_effect is not None and load_effect.is_significant for load_effect in assessment.load_effects
+    ]
     overall = assessment.overall is not None and assessment.overall.is_significant
     return _judge(assessment, conditions, overall, loads if len(loads) > 1 else [])
 
@@ -252,14 +255,15 @@ def _judge(
     delta, circumstances = conditions.delta_percent, conditions.circumstances
     floors = conditions.load_floors or [None] * len(assessment.load_effects)
     is_equivalent = delta is not None and all(
-        one is not None and one.lies_within(delta) for one in assessment.separate_effects
+        separate_effect is not None and separate_effect.lies_within(delta)
+        for separate_effect in assessment.separate_effects
     )
     exceeds_noise = [
-        one is not None
-        and one.is_significant
-        and is_within(one.p_value, assessment.level)
-        and (floor is None or abs(one.effect_percent) > floor)
-        for one, floor in zip(assessment.load_effects, floors, strict=True)
+        load_effect is not None
+        and load_effect.is_significant
+        and is_within(load_effect.p_value, assessment.level)
+        and (floor is None or abs(load_effect.effect_percent) > floor)
+        for load_effect, floor in zip(assessment.load_effects, floors, strict=True)
     ]
     has_mixed_signs = not circumstances.is_identical and is_mixed(
         list(itertools.compress(assessment.load_effects, exceeds_noise))
@@ -282,7 +286,7 @@ def _judge(
         return Judged(assessment, (overall,), overall, (verdict,), verdict)
     load_verdicts = [
         choose(
-            one,
+            load_effect,
             is_significant=is_significant,
             higher_is_faster=conditions.higher_is_faster,
             delta_percent=delta,
@@ -290,27 +294,29 @@ def _judge(
             floor_percent=floor,
             circumstances=circumstances,
         )
-        for one, is_significant, floor in zip(assessment.load_effects, loads_significant, floors, strict=True)
+        for load_effect, is_significant, floor in zip(
+            assessment.load_effects, loads_significant, floors, strict=True
+        )
     ]
     load_effects = [
-        _effect_to_show(one, circumstances, is_significant=is_significant)
-        for one, is_significant in zip(assessment.load_effects, loads_significant, strict=True)
+        _effect_to_show(load_effect, circumstances, is_significant=is_significant)
+        for load_effect, is_significant in zip(assessment.load_effects, loads_significant, strict=True)
     ]
     return Judged(assessment, tuple(load_effects), overall, tuple(load_verdicts), verdict)
 
 
 def _effect_to_show(
-    one: Effect | None, circumstances: Circumstances, *, is_significant: bool
+    separate: Effect | None, circumstances: Circumstances, *, is_significant: bool
 ) -> Effect | None:
     """The effect with an interval that agrees with the verdict: it contains zero unless the effect is
     significant.
 
     An unfinished run has no intervals, because users would stop it after a block with a lucky result.
     """
-    if one is None:
+    if separate is None:
         return None
     if circumstances.is_unfinished:
-        return replace(one, interval_percent=None)
+        return replace(separate, interval_percent=None)
     if is_significant or circumstances.is_identical:
-        return one
-    return one.with_zero()
+        return separate
+    return separate.with_zero()

@@ -55,13 +55,13 @@ def entries(contrasts: Contrasts, experiment: Experiment, block_s: float | None 
 
     `block_s` is the time of one block in seconds, if it is known.
     """
-    return [_entry(one, judged, contrasts, experiment, block_s) for one, judged in contrasts]
+    return [_entry(contrast, judged, contrasts, experiment, block_s) for contrast, judged in contrasts]
 
 
 def verdicts(contrasts: Contrasts) -> Iterator[tuple[str, str, Judged, Verdict]]:
     """Text, workload, effects and verdict of each contrast."""
-    for one, judged in contrasts:
-        yield contrast_title(one.contrast), one.workload, judged, _verdict(one, judged, contrasts)
+    for entry, judged in contrasts:
+        yield contrast_title(entry.contrast), entry.workload, judged, _verdict(entry, judged, contrasts)
 
 
 def judge_contrasts(
@@ -100,14 +100,14 @@ def judge_contrasts(
             for contrast in contrasts(experiment.factors, order)
         ]
     judged = judge_family(
-        [(one.assessment, one.conditions) for one in assessed],
+        [(entry.assessment, entry.conditions) for entry in assessed],
         alpha=ALPHA,
     )
     return list(zip(assessed, judged, strict=True))
 
 
 def _entry(
-    one: AssessedContrast,
+    assessed_contrast: AssessedContrast,
     judged: Judged,
     pairs: Contrasts,
     experiment: Experiment,
@@ -115,43 +115,47 @@ def _entry(
 ) -> FactorEffect:
     """The entry of one contrast; `pairs` contains all contrasts with their verdicts."""
     metric_scale = scale(experiment)
-    partners = _interacting_factors(one, pairs)
-    verdict = _verdict(one, judged, pairs)
-    text = sentence(one, judged, verdict, partners, experiment)
+    partners = _interacting_factors(assessed_contrast, pairs)
+    verdict = _verdict(assessed_contrast, judged, pairs)
+    text = sentence(assessed_contrast, judged, verdict, partners, experiment)
     if verdict == Verdict.UNDECIDED:
-        text = join("; ", [text, *more_blocks_text(one.assessment, block_s)])
+        text = join("; ", [text, *more_blocks_text(assessed_contrast.assessment, block_s)])
     return FactorEffect(
-        factors=list(one.contrast.factors),
-        levels=list(one.contrast.levels),
-        against=list(one.contrast.baseline_levels),
-        workload=one.workload,
+        factors=list(assessed_contrast.contrast.factors),
+        levels=list(assessed_contrast.contrast.levels),
+        against=list(assessed_contrast.contrast.baseline_levels),
+        workload=assessed_contrast.workload,
         metric=metric_scale.metric,
         **entry_change(judged.overall),
         confidence=1.0 - metric_scale.alpha,
         blocks=judged.overall.blocks if judged.overall else 0,
         p_value=overall_p_value(judged),
         verdict=verdict.value,
-        sentence=with_caveats(text, one.failures, one.findings),
-        caveats=caveats(one.findings),
+        sentence=with_caveats(text, assessed_contrast.failures, assessed_contrast.findings),
+        caveats=caveats(assessed_contrast.findings),
     )
 
 
-def _verdict(one: AssessedContrast, judged: Judged, pairs: Contrasts) -> Verdict:
+def _verdict(contrast: AssessedContrast, judged: Judged, pairs: Contrasts) -> Verdict:
     """The verdict of one contrast; a main effect that depends on another factor is mixed."""
-    return Verdict.MIXED if judged.verdict in RESULTS and _interacting_factors(one, pairs) else judged.verdict
+    return (
+        Verdict.MIXED
+        if judged.verdict in RESULTS and _interacting_factors(contrast, pairs)
+        else judged.verdict
+    )
 
 
-def _interacting_factors(one: AssessedContrast, pairs: Contrasts) -> list[str]:
+def _interacting_factors(assessed_contrast: AssessedContrast, pairs: Contrasts) -> list[str]:
     """The factors that interact significantly with the factor of a main effect; [] for an interaction."""
-    if len(one.contrast.factors) == 2:
+    if len(assessed_contrast.contrast.factors) == 2:
         return []
-    (factor,), (level,) = one.contrast.factors, one.contrast.levels
+    (factor,), (level,) = assessed_contrast.contrast.factors, assessed_contrast.contrast.levels
     partners: list[str] = []
-    for other, judged in pairs:
-        levels = dict(zip(other.contrast.factors, other.contrast.levels, strict=True))
+    for pair, judged in pairs:
+        levels = dict(zip(pair.contrast.factors, pair.contrast.levels, strict=True))
         is_interaction = (
             judged.verdict in (Verdict.FASTER, Verdict.SLOWER, Verdict.MIXED) and len(levels) == 2
         )
-        if is_interaction and other.workload == one.workload and levels.get(factor) == level:
+        if is_interaction and pair.workload == assessed_contrast.workload and levels.get(factor) == level:
             partners += [name for name in levels if name != factor]
     return list(dict.fromkeys(partners))

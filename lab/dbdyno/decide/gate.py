@@ -83,8 +83,16 @@ class DecidedLimits:
 def decided_limits(comparisons: Sequence[Judgement]) -> DecidedLimits:
     """What the procedure has decided of judged comparisons."""
     return DecidedLimits(
-        {(one.variant, one.workload) for one in comparisons if one.judged.is_gate_decided},
-        {(one.variant, one.workload) for one in comparisons if one.judged.is_gate_decided_alone},
+        {
+            (comparison.variant, comparison.workload)
+            for comparison in comparisons
+            if comparison.judged.is_gate_decided
+        },
+        {
+            (comparison.variant, comparison.workload)
+            for comparison in comparisons
+            if comparison.judged.is_gate_decided_alone
+        },
     )
 
 
@@ -92,20 +100,20 @@ def gate(verdict: VerdictFile, max_loss_percent: float, decided: DecidedLimits |
     """The gate of a judged run. `decided` is None if the limit was not declared before the run."""
     entries: list[GatedComparison] = []
     passes: list[bool] = []
-    for one in verdict.comparisons:
-        names = verdict.baseline, one.variant, one.workload
-        if not one.identical:
-            identical = find_identical(one.workload, verdict.comparisons)
+    for comparison in verdict.comparisons:
+        names = verdict.baseline, comparison.variant, comparison.workload
+        if not comparison.identical:
+            identical = find_identical(comparison.workload, verdict.comparisons)
             is_decided = None if decided is None else names[1:] in decided.each
-            entries.append(_judge(one, names[0], max_loss_percent, identical, is_decided=is_decided))
+            entries.append(_judge(comparison, names[0], max_loss_percent, identical, is_decided=is_decided))
             is_decided = None if decided is None else names[1:] in decided.of_all
-            word = result(one, max_loss_percent, identical, is_decided=is_decided)
+            word = result(comparison, max_loss_percent, identical, is_decided=is_decided)
             passes.append(word == "not-inferior")
     suites = _suites(entries, passes, verdict.baseline, max_loss_percent)
     results = [entry.result for entry in suites or entries]
     return Gate(
         max_loss_percent=max_loss_percent,
-        result=next((one for one in _PRECEDENCE if one in results), "undecided"),
+        result=next((entry for entry in _PRECEDENCE if entry in results), "undecided"),
         suites=suites or None,
         comparisons=entries,
     )
@@ -125,14 +133,16 @@ def _suites(
 ) -> list[GatedSuite]:
     """One per variant; [] with one workload."""
     suites = []
-    for variant in dict.fromkeys(one.variant for one in entries):
-        tests = [(one, of_all) for one, of_all in zip(entries, passes, strict=True) if one.variant == variant]
+    for variant in dict.fromkeys(entry.variant for entry in entries):
+        tests = [
+            (entry, of_all) for entry, of_all in zip(entries, passes, strict=True) if entry.variant == variant
+        ]
         if len(tests) < 2:
             return []
-        word = suite_result([one.result for one, _ in tests], [of_all for _, of_all in tests])
-        undecided = [one.workload for one, of_all in tests if one.result == word or not of_all]
+        word = suite_result([test.result for test, _ in tests], [of_all for _, of_all in tests])
+        undecided = [test.workload for test, of_all in tests if test.result == word or not of_all]
         listed = (
-            [one.workload for one, _ in tests if one.result == word] if word != "undecided" else undecided
+            [test.workload for test, _ in tests if test.result == word] if word != "undecided" else undecided
         )
         suites.append(
             GatedSuite(
@@ -159,7 +169,14 @@ def _suite_sentence(word: GateResult, **values: Any) -> Text:
 
 def find_identical(workload: str, comparisons: Iterable[Comparison]) -> Comparison | None:
     """The comparison of identical variants under a workload, which has the noise floor; None without."""
-    return next((one for one in comparisons if one.identical and one.workload == workload), None)
+    return next(
+        (
+            comparison
+            for comparison in comparisons
+            if comparison.identical and comparison.workload == workload
+        ),
+        None,
+    )
 
 
 def result(
@@ -231,7 +248,9 @@ def _with_limit(entry: Comparison, max_loss_percent: float) -> Comparison:
     }
     # The effect at an only load is the effect over all loads.
     points = (
-        [one.model_copy(update=update) for one in entry.points] if len(entry.points) == 1 else entry.points
+        [point.model_copy(update=update) for point in entry.points]
+        if len(entry.points) == 1
+        else entry.points
     )
     return entry.model_copy(update={"curve": entry.curve.model_copy(update=update), "points": points})
 
@@ -250,7 +269,7 @@ def _worse_loads(comparison: Comparison, max_loss_percent: float, identical: Com
     for load, point in enumerate(comparison.points):
         ends = _losses(comparison, load)
         of_identical = (
-            next((one for one in identical.points if one.at == point.at), None) if identical else None
+            next((entry for entry in identical.points if entry.at == point.at), None) if identical else None
         )
         if ends is not None and ends[0] > max_loss_percent and not _is_noise(point, of_identical):
             worse.append(load)

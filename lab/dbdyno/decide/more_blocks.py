@@ -39,7 +39,7 @@ def half_width(assessment: Assessment, blocks: int, level: float) -> float:
     deviations.
     """
     if assessment.looks is None:
-        quantile, usual = (NormalDist().inv_cdf(1.0 - one / 2.0) for one in (level, ALPHA))
+        quantile, usual = (NormalDist().inv_cdf(1.0 - entry / 2.0) for entry in (level, ALPHA))
         return HALF_WIDTH * quantile / usual / math.sqrt(blocks)
     return assessment.looks.half_width(blocks, assessment.alpha, level)
 
@@ -59,7 +59,10 @@ def blocks_for(
     candidates: Sequence[int] = range(present, most + 1)
     if assessment.looks is not None:
         candidates = [count for count in assessment.looks.counts(most) if count >= present]
-    return next((one for one in candidates if half_width(assessment, one, level) * spread <= limit), None)
+    return next(
+        (candidate for candidate in candidates if half_width(assessment, candidate, level) * spread <= limit),
+        None,
+    )
 
 
 def next_precision(assessment: Assessment) -> tuple[float, int] | None:

@@ -53,13 +53,13 @@ def shift(first: Sequence[float], second: Sequence[float], alpha: float) -> Shif
 
     Raises ValueError for values that are not finite.
     """
-    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if not (np.isfinite(one).all() and np.isfinite(other).all()):
+    later, earlier = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if not (np.isfinite(later).all() and np.isfinite(earlier).all()):
         raise ValueError("a shift needs finite values")
-    if not one.size or not other.size:
+    if not later.size or not earlier.size:
         return None
-    differences = np.sort((one[:, None] - other[None, :]).ravel())
-    k = _cut_off(*sorted((one.size, other.size)), alpha)
+    differences = np.sort((later[:, None] - earlier[None, :]).ravel())
+    k = _cut_off(*sorted((later.size, earlier.size)), alpha)
     if k == 0:
         return None
     return Shift(float(np.median(differences)), float(differences[k - 1]), float(differences[-k]))
@@ -72,13 +72,13 @@ def shift_p_value(first: Sequence[float], second: Sequence[float]) -> float:
     Samples with outliers or several modes make it larger rather than smaller (Box & Watson 1962, Biometrika
     49:93).
     """
-    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    freedom = one.size + other.size - 2
-    if freedom < 1 or not one.size or not other.size:
+    later, earlier = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    freedom = later.size + earlier.size - 2
+    if freedom < 1 or not later.size or not earlier.size:
         return 1.0
-    shifted = abs(float(one.mean() - other.mean()))
-    squares = float(np.sum((one - one.mean()) ** 2) + np.sum((other - other.mean()) ** 2))
-    error = math.sqrt(squares / freedom * (1.0 / one.size + 1.0 / other.size))
+    shifted = abs(float(later.mean() - earlier.mean()))
+    squares = float(np.sum((later - later.mean()) ** 2) + np.sum((earlier - earlier.mean()) ** 2))
+    error = math.sqrt(squares / freedom * (1.0 / later.size + 1.0 / earlier.size))
     if error == 0.0:
         return 0.0 if shifted > 0.0 else 1.0
     return float(2.0 * stdtr(freedom, -shifted / error))

@@ -153,13 +153,13 @@ def _plateau(sweep: _Sweep) -> tuple[float, float] | None:
     if not len(logs):
         return None
     others = [column for column in range(len(loads)) if column != best]
-    intervals = joint_intervals([list(logs[:, other] - logs[:, best]) for other in others], ALPHA)
+    intervals = joint_intervals([list(logs[:, load] - logs[:, best]) for load in others], ALPHA)
     near = [sweep.highest]
-    for other, joint in zip(others, intervals, strict=True):
+    for load, joint in zip(others, intervals, strict=True):
         if joint is None:
             return None
         if joint.high >= math.log1p(-PLATEAU_SHARE):
-            near.append(loads[other])
+            near.append(loads[load])
     return min(near), max(near)
 
 

@@ -103,24 +103,26 @@ def secondary_metrics(comparisons: Sequence[Comparison], experiment: Experiment)
     """
     stop = stopping(experiment)
     looks = Looks(stop.last, line_levels(), stop.planned) if stop else None
-    family = [one for one in comparisons if not one.is_identical]
-    is_complete = bool(family) and all(one.judged.is_complete for one in family)
+    family = [comparison for comparison in comparisons if not comparison.is_identical]
+    is_complete = bool(family) and all(entry.judged.is_complete for entry in family)
     share = 1.0 if is_complete else 1.0 - share_of_verdicts(experiment)
-    of_each = [_lines(one, looks, experiment.metrics) for one in comparisons]
+    of_each = [_lines(comparison, looks, experiment.metrics) for comparison in comparisons]
     floors: dict[tuple[str, int, SecondaryMetricKey], float] = {}
-    for one, lines in zip(comparisons, of_each, strict=True):
-        if one.is_identical:
+    for value, lines in zip(comparisons, of_each, strict=True):
+        if value.is_identical:
             # What the identical variants do not tell is unknown noise.
-            missing = {(one.workload, load, metric) for load in range(len(one.pairs)) for metric in METRICS}
-            missing -= {(one.workload, line.load, line.metric) for line in lines}
+            missing = {
+                (value.workload, load, metric) for load in range(len(value.pairs)) for metric in METRICS
+            }
+            missing -= {(value.workload, line.load, line.metric) for line in lines}
             floors |= dict.fromkeys(missing, math.inf)
             for line in lines:
-                key = (one.workload, line.load, line.metric)
+                key = (value.workload, line.load, line.metric)
                 ends = line.effect.interval_percent or (-math.inf, math.inf)
                 floors[key] = max(floors.get(key, 0.0), *map(abs, ends))
     return [
-        [_with_direction(line, one, floors, share) for line in lines]
-        for one, lines in zip(comparisons, of_each, strict=True)
+        [_with_direction(line, comparison, floors, share) for line in lines]
+        for comparison, lines in zip(comparisons, of_each, strict=True)
     ]
 
 
@@ -217,7 +219,9 @@ def _variation_percent(trial: MeasuredTrial) -> float:
     window = trial.window
     if window is None:
         return 0.0
-    inside = [one for one in trial.seconds if one[0] >= window.start_us and one[1] <= window.end_us]
+    inside = [
+        second for second in trial.seconds if second[0] >= window.start_us and second[1] <= window.end_us
+    ]
     longest = max((end - start for start, end, _ in inside), default=0)
     rates = [
         events / (end - start) for start, end, events in inside if end - start >= LENGTH_SHARE * longest > 0.0
@@ -311,7 +315,7 @@ def highest_throughput(comparison: Comparison, experiment: Experiment) -> Highes
     has_result = comparison.judged.verdict in RESULTS and not comparison.is_factorial
     if not has_result or experiment.load.has_set_rate or len(loads) < 2:
         return None
-    medians = [[_median(of_load) for of_load in (one.baseline, one.variant)] for one in loads]
+    medians = [[_median(of_load) for of_load in (load.baseline, load.variant)] for load in loads]
     baseline, variant = (max(range(len(loads)), key=lambda load: medians[load][role]) for role in (0, 1))
     highest = [
         HighestMedian(connections=loads[load].at["connections"], throughput=medians[load][role])
@@ -319,12 +323,12 @@ def highest_throughput(comparison: Comparison, experiment: Experiment) -> Highes
     ]
     stop = stopping(experiment)
     effect = highest_effect(
-        [[log_ratios(base.baseline, other.variant, THROUGHPUT) for other in loads] for base in loads],
+        [[log_ratios(base.baseline, load.variant, THROUGHPUT) for load in loads] for base in loads],
         (baseline, variant),
         ALPHA if comparison.is_identical else comparison.scale.alpha_of_test,
         Looks(stop.last, planned=stop.planned) if stop else None,
     )
-    if effect is None or not all(one.throughput for one in highest):
+    if effect is None or not all(entry.throughput for entry in highest):
         return None
     return HighestThroughput(
         baseline=highest[0],
@@ -357,5 +361,9 @@ def _sentence(comparison: Comparison, baseline: HighestMedian, variant: HighestM
     )
 
 
-def _rate(one: HighestMedian) -> str:
-    return f"{one.throughput:,.0f} /s" if one.throughput >= SMALL else f"{one.throughput:.3g} /s"
+def _rate(highest_median: HighestMedian) -> str:
+    return (
+        f"{highest_median.throughput:,.0f} /s"
+        if highest_median.throughput >= SMALL
+        else f"{highest_median.throughput:.3g} /s"
+    )

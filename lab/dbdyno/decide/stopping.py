@@ -73,8 +73,8 @@ def decide(run: Run) -> Progress:
 
     Raises StoreProblem if the run cannot be read.
     """
-    trials, experiment, found = finished_trials(run)
-    return progress(trials, experiment, found)
+    trials, experiment, run_findings = finished_trials(run)
+    return progress(trials, experiment, run_findings)
 
 
 def finished_trials(run: Run) -> tuple[list[MeasuredTrial], Experiment, list[Finding]]:
@@ -89,12 +89,12 @@ def finished_trials(run: Run) -> tuple[list[MeasuredTrial], Experiment, list[Fin
 
 
 def progress(
-    trials: Sequence[MeasuredTrial], experiment: Experiment, found: Sequence[Finding] = ()
+    trials: Sequence[MeasuredTrial], experiment: Experiment, findings: Sequence[Finding] = ()
 ) -> Progress:
     """The same for the trials of the finished blocks, in the order in which the blocks were finished."""
     if is_factorial(experiment):
-        return _of_contrasts(judge_contrasts(trials, experiment, found), experiment)
-    return _of_comparisons(compare_all(trials, experiment, found), experiment)
+        return _of_contrasts(judge_contrasts(trials, experiment, findings), experiment)
+    return _of_comparisons(compare_all(trials, experiment, findings), experiment)
 
 
 def state(
@@ -126,22 +126,22 @@ def _of_contrasts(contrasts: Contrasts, experiment: Experiment) -> Progress:
 
 def _of_comparisons(comparisons: Sequence[Comparison], experiment: Experiment) -> Progress:
     # Identical variants measure the noise floor of the other comparisons, and have no answer.
-    different = [one for one in comparisons if not one.is_identical] or comparisons
+    different = [comparison for comparison in comparisons if not comparison.is_identical] or comparisons
     least = _blocks_of_further_metrics(experiment)
     return _progress(
         replace(
             _entry(
-                one.variant,
-                one.workload,
-                one.judged,
+                entry.variant,
+                entry.workload,
+                entry.judged,
                 experiment,
                 is_answered=is_answered,
-                is_blocked=_is_blocked(one, comparisons, experiment),
-                least=max(0, least - one.blocks[0]),
+                is_blocked=_is_blocked(entry, comparisons, experiment),
+                least=max(0, least - entry.blocks[0]),
             ),
-            note=_note(one),
+            note=_note(entry),
         )
-        for one, is_answered in zip(different, _answers(different, comparisons, experiment), strict=True)
+        for entry, is_answered in zip(different, _answers(different, comparisons, experiment), strict=True)
     )
 
 
@@ -163,9 +163,9 @@ def _note(comparison: Comparison) -> str:
     )
 
 
-def _progress(found: Iterable[ComparisonProgress]) -> Progress:
-    entries = tuple(found)
-    return Progress(bool(entries) and all(one.blocks_still_expected == 0 for one in entries), entries)
+def _progress(progresses: Iterable[ComparisonProgress]) -> Progress:
+    entries = tuple(progresses)
+    return Progress(bool(entries) and all(entry.blocks_still_expected == 0 for entry in entries), entries)
 
 
 def _answers(
@@ -178,24 +178,24 @@ def _answers(
     """
     max_loss_percent = experiment.design.max_loss_percent
     if max_loss_percent is None:
-        return [one.judged.verdict in ANSWERS for one in different]
-    own: list[GateResult] = []
+        return [value.judged.verdict in ANSWERS for value in different]
+    gate_results: list[GateResult] = []
     of_all: list[GateResult] = []
-    for one in different:
-        entry, identical = _entry_and_identical(one, comparisons)
+    for item in different:
+        entry, identical = _entry_and_identical(item, comparisons)
         for results, is_decided in (
-            (own, one.judged.is_gate_decided),
-            (of_all, one.judged.is_gate_decided_alone),
+            (gate_results, item.judged.is_gate_decided),
+            (of_all, item.judged.is_gate_decided_alone),
         ):
             results.append(result(entry, max_loss_percent, identical, is_decided=is_decided))
     suites = {}
-    for variant in {one.variant for one in different}:
-        tests = [index for index, one in enumerate(different) if one.variant == variant]
+    for variant in {value.variant for value in different}:
+        tests = [index for index, value in enumerate(different) if value.variant == variant]
         passes = [of_all[index] == "not-inferior" for index in tests]
-        suites[variant] = suite_result([own[index] for index in tests], passes)
+        suites[variant] = suite_result([gate_results[index] for index in tests], passes)
     return [
-        word in GATE_ANSWERS or suites[one.variant] in GATE_ANSWERS
-        for one, word in zip(different, own, strict=True)
+        word in GATE_ANSWERS or suites[value.variant] in GATE_ANSWERS
+        for value, word in zip(different, gate_results, strict=True)
     ]
 
 
@@ -203,7 +203,9 @@ def _entry_and_identical(
     comparison: Comparison, comparisons: Sequence[Comparison]
 ) -> tuple[verdict.Comparison, verdict.Comparison | None]:
     """The entries of a comparison and of one of identical variants, as the gate reads them."""
-    identical = [one for one in comparisons if one.is_identical and one.workload == comparison.workload]
+    identical = [
+        entry for entry in comparisons if entry.is_identical and entry.workload == comparison.workload
+    ]
     return comparison_entry(comparison, ""), comparison_entry(identical[0], "") if identical else None
 
 
@@ -223,18 +225,18 @@ def rule(
     trials: Sequence[MeasuredTrial],
     experiment: Experiment,
     endings: Sequence[Ending],
-    found: Progress | None,
+    answer: Progress | None,
 ) -> StoppingRule | None:
     """The entry `stopping` of verdict.json, for the same trials; `endings` are the calls of `compare`."""
     stop = experiment.design.stop
-    if stop is None or found is None:
+    if stop is None or answer is None:
         return None
     finished, _ = finished_and_planned(trials, experiment)
     return StoppingRule(
         blocks=finished,
         blocks_at_most=blocks_at_most(trials, experiment) or stop.max_blocks,
         half_width_percent=stop.half_width_percent,
-        is_met=found.is_decided,
+        is_met=answer.is_decided,
         why=endings[-1].why if endings else None,
         looks=Looks(planned=stop.max_blocks).counts(finished),
         spending="alpha (1 - 5 / n)" if stop.top_up else "alpha (n / last)^2",

@@ -54,25 +54,25 @@ def suites(
     `findings` are those of the run, whose caveats follow the sentence.
     """
     by_variant: dict[str, list[Comparison]] = {}
-    for one in comparisons:
-        by_variant.setdefault(one.variant, []).append(one)
-    if len(experiment.workloads) < 2 or any(one.is_factorial for one in comparisons):
+    for comparison in comparisons:
+        by_variant.setdefault(comparison.variant, []).append(comparison)
+    if len(experiment.workloads) < 2 or any(entry.is_factorial for entry in comparisons):
         return []
     results = []
     for variant, tests in by_variant.items():
         by_verdict: dict[Verdict, list[Comparison]] = {}
         for word in _COUNTS:
-            if of_word := [one for one in tests if one.judged.verdict is word]:
+            if of_word := [test for test in tests if test.judged.verdict is word]:
                 by_verdict[word] = of_word
         # An unfinished run has no intervals, so that nobody stops it after a block with a lucky result.
         is_unfinished = Verdict.UNFINISHED in by_verdict
         of_costs = [] if is_unfinished else list(_costs(variant, trials, costs, experiment))
-        of_variants = [one for one in trials if one.variant in tests[0].names[:2]]
+        of_variants = [trial for trial in trials if trial.variant in tests[0].names[:2]]
         text = join("; ", [_sentence(tests, by_verdict, of_costs), *dict(failures(of_variants)).values()])
         results.append(
             Suite(
                 variant=variant,
-                tests={word.value: [one.workload for one in of] for word, of in by_verdict.items()},
+                tests={word.value: [entry.workload for entry in of] for word, of in by_verdict.items()},
                 costs=of_costs,
                 sentence=join("", (text, ".", caveats_text(_caveats(tests, findings)))),
             )
@@ -106,8 +106,8 @@ def _direction(effect: Effect) -> Literal["more", "less"] | None:
 
 def _caveats(tests: Sequence[Comparison], findings: Sequence[Finding]) -> list[str]:
     """The caveats that all tests share, and the number of tests with further ones."""
-    of_tests = [caveats(relevant_to(one.names, findings)) for one in tests]
-    shared = [one for one in of_tests[0] if all(one in of_test for of_test in of_tests)]
+    of_tests = [caveats(relevant_to(test.names, findings)) for test in tests]
+    shared = [test for test in of_tests[0] if all(test in of_test for of_test in of_tests)]
     if number := sum(len(of_test) > len(shared) for of_test in of_tests):
         shared.append(
             compose_count(
@@ -137,12 +137,12 @@ def _sentence(
     changes = [
         compose(
             "{cost} per transaction: {more} up, {less} down",
-            cost=one.title,
-            more=len(one.workloads("more")),
-            less=len(one.workloads("less")),
+            cost=entry.title,
+            more=len(entry.workloads("more")),
+            less=len(entry.workloads("less")),
         )
-        for one in costs
-        if one.key == COSTS[0]
+        for entry in costs
+        if entry.key == COSTS[0]
     ]
     return join("; ", (text, *changes))
 
@@ -154,7 +154,9 @@ def _count(word: Verdict, tests: Sequence[Comparison]) -> Text:
         return compose("{count} within {delta:g} % (declared)", count=text, delta=delta)
     if word not in DIRECTIONS:
         return text
-    largest = max(tests, key=lambda one: abs(one.judged.overall.effect_percent) if one.judged.overall else 0)
+    largest = max(
+        tests, key=lambda test: abs(test.judged.overall.effect_percent) if test.judged.overall else 0
+    )
     effect = largest.judged.overall
     assert effect is not None, "a verdict with a direction has an effect"
     ends = f" [{interval(effect.interval_percent)}]" if effect.interval_percent else ""

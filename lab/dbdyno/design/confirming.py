@@ -67,10 +67,10 @@ def confirming_experiment(
     alike = {
         "name": f"{experiment.name}{SUFFIX}",
         "question": f"Did {series.variant} change between run {numbers[0]} and run {numbers[1]}?",
-        "workloads": tuple(one for one in experiment.workloads if one.title == series.workload),
+        "workloads": tuple(entry for entry in experiment.workloads if entry.title == series.workload),
         "variants": tuple(
-            one.model_copy(update={"name": variant_name(series.variant, number)})
-            for one, number in zip((of_before, of_after), numbers, strict=True)
+            entry.model_copy(update={"name": variant_name(series.variant, number)})
+            for entry, number in zip((of_before, of_after), numbers, strict=True)
         ),
         "design": Design(**_design(experiment), blocks=blocks),
     }
@@ -87,10 +87,10 @@ def confirming_document(experiment: Experiment, before: Run, after: Run) -> Docu
         read_document(run.path / "experiment.toml", run.profile, run.assignments) for run in (before, after)
     ]
     tables = []
-    for run, document, one in zip((before, after), documents, experiment.variants, strict=True):
+    for run, document, variant in zip((before, after), documents, experiment.variants, strict=True):
         table = next(table for table in document["variant"] if table["name"] == pair[0])
         changes = {key: str(value) for key, value in _server_changes(run, pair[0]).items()}
-        tables.append({**with_server(table, **changes), "name": one.name})
+        tables.append({**with_server(table, **changes), "name": variant.name})
     blocks, workload = {"blocks": experiment.design.blocks}, experiment.workloads[0].title
     document = comparison_document(documents[1], SUFFIX, tables, workload, blocks)
     document["experiment"]["question"] = experiment.question
@@ -108,22 +108,22 @@ def begun_confirmation(experiment: Experiment, results: Path) -> Experiment | No
     with run.reading():
         begun = run.experiment()
         is_finished = len(finished_blocks(run)) >= begun.design.blocks
-    titles = [[one.title for one in of.workloads] for of in (begun, experiment)]
+    titles = [[workload.title for workload in of.workloads] for of in (begun, experiment)]
     is_same = confirmed_runs(begun) == confirmed_runs(experiment) and titles[0] == titles[1]
     return begun if is_same and not is_finished else None
 
 
 def _design(experiment: Experiment) -> dict[str, Any]:
     """The design without what belongs to the verdicts of the experiment."""
-    own = (*JUDGING_KEYS, "order_seed")
-    kept = {key: value for key, value in dict(experiment.design).items() if key not in own}
+    compared_keys = (*JUDGING_KEYS, "order_seed")
+    kept = {key: value for key, value in dict(experiment.design).items() if key not in compared_keys}
     return {**kept, "metrics": experiment.design.metrics[:1]}
 
 
 def _variant(run: Run, name: str, workload: str) -> Variant:
     """A variant of a run with the server that the run had."""
     variant = run.experiment().variant(name)
-    workloads = tuple(one for one in variant.workloads if one.title == workload)
+    workloads = tuple(entry for entry in variant.workloads if entry.title == workload)
     server = variant.server.model_copy(update=_server_changes(run, name))
     return variant.model_copy(update={"server": server, "workloads": workloads, "levels": {}})
 
@@ -133,7 +133,7 @@ def _server_changes(run: Run, name: str) -> dict[str, str | Path]:
     version's first digits, may be another one today.
     """
     server = run.experiment().variant(name).server
-    records = [one.server for one in run.trials() if one.meta["variant"] == name]
+    records = [trial.server for trial in run.trials() if trial.meta["variant"] == name]
     record = next(filter(None, records), ServerRecord())
     image = record.get("identity", {}).get("image_id")
     version = re.match(r"\d+(\.\d+)*", str(record.get("version", "")))
@@ -158,8 +158,8 @@ def _ratios(run: Run, series: HistorySeries) -> list[float]:
     entries = judged[1].comparisons if judged else ()
     return [
         math.log1p(percent / 100.0)
-        for one in entries
-        if (one.variant, one.workload) == (series.variant, series.workload)
-        for percent in one.curve.percent.values()
+        for entry in entries
+        if (entry.variant, entry.workload) == (series.variant, series.workload)
+        for percent in entry.curve.percent.values()
         if percent is not None and percent > -100.0
     ]

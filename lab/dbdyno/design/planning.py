@@ -138,7 +138,7 @@ def plan(experiment: Experiment, earlier: Sequence[Earlier], noise_percent: floa
                 blocks,
                 blocks * len(per_block),
                 max(0.0, overall_s - block_s) + blocks * block_s,
-                tuple(_precision(experiment, blocks, one.deviation) for one in scatters),
+                tuple(_precision(experiment, blocks, entry.deviation) for entry in scatters),
             )
             for blocks in _numbers(experiment)
         ),
@@ -149,8 +149,8 @@ def read_earlier(run: Run, *, is_named: bool = False) -> Earlier:
     """What a plan uses of a judged run. Raises StoreProblem."""
     judged = run.judge_files()
     ratios = [
-        [math.log1p(p / 100.0) for p in one.curve.percent.values() if p is not None and p > -100.0]
-        for one in (judged[1].comparisons if judged else ())
+        [math.log1p(p / 100.0) for p in comparison.curve.percent.values() if p is not None and p > -100.0]
+        for comparison in (judged[1].comparisons if judged else ())
     ]
     experiment = run.experiment()
     parts = _components(judged[1]) if judged and _has_length(experiment) else None
@@ -202,11 +202,13 @@ def _has_length(experiment: Experiment) -> bool:
 
 def _components(measured: MeasuredFile) -> Components | None:
     """The variances of the comparison with the most blocks; None with fewer blocks than a verdict needs."""
-    comparisons = [one for one in measured.comparisons if len(one.curve.percent) >= min(BLOCKS)]
+    comparisons = [
+        comparison for comparison in measured.comparisons if len(comparison.curve.percent) >= min(BLOCKS)
+    ]
     if not comparisons:
         return None
-    one = max(comparisons, key=lambda each: len(each.curve.percent))
-    ratios = [math.log1p(p / 100.0) for p in one.curve.percent.values() if p is not None and p > -100.0]
+    longest = max(comparisons, key=lambda each: len(each.curve.percent))
+    ratios = [math.log1p(p / 100.0) for p in longest.curve.percent.values() if p is not None and p > -100.0]
     seconds = [
         [
             events * 1e6 / (end_us - start_us)
@@ -214,9 +216,9 @@ def _components(measured: MeasuredFile) -> Components | None:
             if start_us >= trial.window.start_us and end_us <= trial.window.end_us
         ]
         for trial in measured.trials
-        if trial.window is not None and trial.workload == one.workload
+        if trial.window is not None and trial.workload == longest.workload
     ]
-    return components(ratios, seconds, len(one.points))
+    return components(ratios, seconds, len(longest.points))
 
 
 def find_earlier(results: Path, experiment: Experiment) -> list[Earlier]:
@@ -240,7 +242,7 @@ def find_earlier(results: Path, experiment: Experiment) -> list[Earlier]:
 
 def _load_s(experiment: Experiment, trials: Iterable[Trial], warmup_s: float) -> tuple[float, float]:
     """Seconds of the warm-ups and of the measurements of all trials."""
-    each = [load_s(experiment, one.workload, one.point.connections, warmup_s) for one in trials]
+    each = [load_s(experiment, trial.workload, trial.point.connections, warmup_s) for trial in trials]
     return sum(warming_s for warming_s, _ in each), sum(measuring_s for _, measuring_s in each)
 
 
@@ -325,7 +327,7 @@ def _estimate(experiment: Experiment, earlier: Sequence[Earlier]) -> Estimate:
     """The time of a run of one block, with what earlier runs have taken."""
     estimate = Estimate(experiment)
     trials = (
-        warmup_trials(experiment, [one.title for one in experiment.workloads])
+        warmup_trials(experiment, [workload.title for workload in experiment.workloads])
         if has_trials(experiment)
         else []
     )

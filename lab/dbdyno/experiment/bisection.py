@@ -38,7 +38,7 @@ def require_suitable(document: Document) -> None:
 
 def variant_names(document: Document) -> list[str]:
     """The names of the file's variants."""
-    return [str(one["name"]) for one in document["variant"] if "name" in one]
+    return [str(entry["name"]) for entry in document["variant"] if "name" in entry]
 
 
 def find_template(document: Document, good: str) -> Document:
@@ -46,7 +46,7 @@ def find_template(document: Document, good: str) -> Document:
     version. Raises Problem.
     """
     variants: list[Document] = document["variant"]
-    named = [one for one in variants if one.get("name") == good]
+    named = [variant for variant in variants if variant.get("name") == good]
     if len(variants) == 1 or named:
         return (named or variants)[0]
     raise Problem(
@@ -58,10 +58,10 @@ def find_template(document: Document, good: str) -> Document:
 def has_placeholder(template: Any, *placeholders: str) -> bool:
     """Whether a text in the variant contains one of these."""
     if isinstance(template, Mapping):
-        return any(has_placeholder(one, *placeholders) for one in template.values())
+        return any(has_placeholder(entry, *placeholders) for entry in template.values())
     if isinstance(template, list):
-        return any(has_placeholder(one, *placeholders) for one in template)
-    return isinstance(template, str) and any(one in template for one in placeholders)
+        return any(has_placeholder(entry, *placeholders) for entry in template)
+    return isinstance(template, str) and any(placeholder in template for placeholder in placeholders)
 
 
 def fill(template: Document, name: str, build: str = "") -> Document:
@@ -69,9 +69,9 @@ def fill(template: Document, name: str, build: str = "") -> Document:
 
     def replaced(value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {key: replaced(one) for key, one in value.items()}
+            return {key: replaced(entry) for key, entry in value.items()}
         if isinstance(value, list):
-            return [replaced(one) for one in value]
+            return [replaced(entry) for entry in value]
         return value.replace(CANDIDATE, name).replace(BUILD, build) if isinstance(value, str) else value
 
     filled: Document = replaced(copy.deepcopy(template))
@@ -85,7 +85,7 @@ def with_server(template: Document, **keys: str) -> Document:
 
 def choose_workload(document: Document, title: str | None) -> str:
     """The title of the workload of the bisection, by default the first. Raises Problem."""
-    titles = [workload_title(one) for one in document["workload"]]
+    titles = [workload_title(entry) for entry in document["workload"]]
     if title is not None and title not in titles:
         raise Problem(f"--workload {title}: there is no such workload", did_you_mean(title, titles))
     return title or titles[0]
@@ -107,8 +107,8 @@ def comparison_document(
     """
     changed = copy.deepcopy(document)
     changed["experiment"]["name"] = f"{changed['experiment'].get('name', '')}{suffix}"
-    others = {workload_title(one) for one in changed["workload"]} - {workload}
-    changed["workload"] = [one for one in changed["workload"] if workload_title(one) == workload]
+    others = {workload_title(entry) for entry in changed["workload"]} - {workload}
+    changed["workload"] = [entry for entry in changed["workload"] if workload_title(entry) == workload]
     design = changed.get("design", {})
     metrics = design.get("metrics")
     changed["design"] = {
@@ -116,7 +116,7 @@ def comparison_document(
         **({"metrics": metrics[:1]} if isinstance(metrics, list) else {}),
         **blocks,
     }
-    changed["variant"] = [_on_workload(one, others) for one in variants]
+    changed["variant"] = [_on_workload(variant, others) for variant in variants]
     return changed
 
 

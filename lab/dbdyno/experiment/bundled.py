@@ -65,13 +65,13 @@ def expand(document: dict[str, Any]) -> list[InputError]:
     if not isinstance(workloads := document.get("workload"), list):
         return []
     errors: list[InputError] = []
-    document["workload"] = [one for workload in workloads for one in _expand_one(workload, errors)]
+    document["workload"] = [entry for workload in workloads for entry in _expand_one(workload, errors)]
     return errors
 
 
 def _expand_one(workload: Any, errors: list[InputError]) -> Iterator[Any]:
     value = workload.get("name") if isinstance(workload, dict) else None
-    patterns = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
+    patterns = [entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, str)]
     if not patterns or not (isinstance(value, list) or _is_pattern(patterns[0])):
         yield workload
         return

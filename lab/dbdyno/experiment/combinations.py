@@ -62,18 +62,20 @@ def rule(find: AnyFind) -> AnyFind:
 
 def find_errors(experiment: Experiment, invalid: Collection[str] = ()) -> Iterator[InputError]:
     """The errors by all rules that need none of the `invalid` sections of the file."""
-    known = {**dict(experiment), "experiment": experiment}
+    known_sections = {**dict(experiment), "experiment": experiment}
     for find in RULES:
         names = inspect.signature(find).parameters
-        sections = {one for name in names for one in (_COMPARED if name == "experiment" else (name,))}
-        if not any(file_key(one) in invalid for one in sections):
-            yield from find(**{name: known[name] for name in names})
+        sections = {entry for name in names for entry in (_COMPARED if name == "experiment" else (name,))}
+        if not any(file_key(section) in invalid for section in sections):
+            yield from find(**{name: known_sections[name] for name in names})
 
 
 def find_duplicates(document: Mapping[str, Any]) -> Iterator[InputError]:
     """Names that several variants or workloads of a file have, whatever else is wrong with these."""
-    yield from _duplicate_errors("variant", [str(one.get("name")) for one in document.get("variant", ())])
-    yield from _duplicate_errors("workload", [workload_title(one) for one in document.get("workload", ())])
+    yield from _duplicate_errors("variant", [str(entry.get("name")) for entry in document.get("variant", ())])
+    yield from _duplicate_errors(
+        "workload", [workload_title(entry) for entry in document.get("workload", ())]
+    )
 
 
 @rule
@@ -181,17 +183,19 @@ def _statement_errors(workloads: Sequence[Workload], variants: Sequence[Variant]
     """Errors in the SQL of the workloads, by the dialects of the servers that run it."""
     for workload in workloads:
         users = [
-            variant for variant in variants if all(own.title != workload.title for own in variant.workloads)
+            variant
+            for variant in variants
+            if all(changed.title != workload.title for changed in variant.workloads)
         ]
         if isinstance(workload, SqlWorkload):
             servers = (variant.server for variant in users or variants[:1])
             dialects = sql_reading.dialects_of(servers)
             yield from sql_reading.find_errors(workload, dialects)
     for variant in variants:
-        for own in variant.workloads:
-            if isinstance(own, SqlWorkload):
-                errors = sql_reading.find_errors(own, [sql_reading.dialect_of(variant.server)])
-                yield from relocate(errors, own.title, f"variant[{variant.name}].workload")
+        for changed in variant.workloads:
+            if isinstance(changed, SqlWorkload):
+                errors = sql_reading.find_errors(changed, [sql_reading.dialect_of(variant.server)])
+                yield from relocate(errors, changed.title, f"variant[{variant.name}].workload")
 
 
 @rule
@@ -202,16 +206,18 @@ def _background_errors(workloads: Sequence[Workload], variants: Sequence[Variant
         if isinstance(workload, ScriptWorkload):
             continue
         place = f"workload[{workload.title}].background"
-        for name, count in Counter(one.title for one in workload.background).items():
+        for name, count in Counter(entry.title for entry in workload.background).items():
             if count > 1:
                 problem = f"{count} of them have this name"
                 yield InputError(f"{place}[{name}]", None, problem, "Give each its own label")
-        for one in workload.background:
-            yield from relocate(sql_reading.find_errors(one, dialects), one.title, f"{place}[{one.title}]")
-            if one.has_data and not isinstance(workload, SqlWorkload):
+        for value in workload.background:
+            yield from relocate(
+                sql_reading.find_errors(value, dialects), value.title, f"{place}[{value.title}]"
+            )
+            if value.has_data and not isinstance(workload, SqlWorkload):
                 problem = f"{workload.title} has the tables, and nothing would load these"
                 fix = "Leave out setup and tables, or use them in a workload of your own SQL"
-                yield InputError(f"{place}[{one.title}].tables", None, problem, fix)
+                yield InputError(f"{place}[{value.title}].tables", None, problem, fix)
 
 
 def _has_several_data(experiment: Experiment, variant: Variant) -> bool:
@@ -364,7 +370,7 @@ def _state_errors(experiment: Experiment) -> Iterator[InputError]:
             problem = (
                 f"variant {variant.name!r} has a server of kind {kind}, which has no such state{lacking}"
             )
-            fix = "Write " + " or ".join(f'state = "{one}"' for one in possible)
+            fix = "Write " + " or ".join(f'state = "{entry}"' for entry in possible)
             yield InputError("design.state", state, problem, fix)
         if kind == "command" and state == "restore" and variant.data.after:
             problem = 'with state = "restore" dbdyno loads no data on a server of kind command'
@@ -379,19 +385,19 @@ def _shared_database_errors(experiment: Experiment) -> Iterator[InputError]:
     existing = [variant for variant in experiment.variants if not variant.server.is_private]
     for variant in existing:
         location = variant.server.data_location
-        sharing = [one for one in existing if one.server.data_location == location]
+        sharing = [entry for entry in existing if entry.server.data_location == location]
         data = {
-            json.dumps([workload.data(), one.data.after], sort_keys=True)
-            for one in sharing
-            for workload in experiment.workloads_of(one)
+            json.dumps([workload.data(), entry.data.after], sort_keys=True)
+            for entry in sharing
+            for workload in experiment.workloads_of(entry)
             # Others use no tables, or existing ones.
             if not isinstance(workload, SqlWorkload) or workload.has_data
         }
         if len(data) > 1:
-            own = [one.name for one in sharing if one.data.after or one.workloads]
+            with_data = [entry.name for entry in sharing if entry.data.after or entry.workloads]
             problem = f"the workloads have different tables, and {sharing[0].name!r} has one database for all"
-            if own and len(sharing) > 1:
-                problem = f"{own[0]!r} has other data than the variants that use the same database"
+            if with_data and len(sharing) > 1:
+                problem = f"{with_data[0]!r} has other data than the variants that use the same database"
             fix = 'Write state = "reset", or give all workloads the same tables and table_size'
             yield InputError("design.state", experiment.design.state, problem, fix)
             return

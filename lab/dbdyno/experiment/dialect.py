@@ -145,10 +145,10 @@ class PostgreSQLDialect(Dialect):
         """See `Dialect`."""
         items = [as_text(value)]
         if name in self.name_lists:
-            items = [one.strip().strip('"') for one in items[0].split(",")]
+            items = [entry.strip().strip('"') for entry in items[0].split(",")]
         return f"SET {name} = {', '.join(map(self.literal, items))}"
 
 
 MYSQL, POSTGRESQL = MySQLDialect(), PostgreSQLDialect()
 # The dialect of each protocol.
-DIALECTS: Mapping[str, Dialect] = {one.protocol: one for one in (MYSQL, POSTGRESQL)}
+DIALECTS: Mapping[str, Dialect] = {entry.protocol: entry for entry in (MYSQL, POSTGRESQL)}

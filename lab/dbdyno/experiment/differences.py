@@ -45,15 +45,15 @@ def describe_differences(experiment: Experiment, variant: Variant, *, server: bo
     return list(dict.fromkeys(text for texts in chosen for text in texts))
 
 
-def differing_variables(one: Variant, other: Variant) -> list[str]:
+def differing_variables(first: Variant, second: Variant) -> list[str]:
     """The server variables with different declared values; two spellings of a value (8G) are equal."""
-    return _differing(one.server.variables, other.server.variables)
+    return _differing(first.server.variables, second.server.variables)
 
 
-def _differing(one: Mapping[str, Setting], other: Mapping[str, Setting]) -> list[str]:
+def _differing(first: Mapping[str, Setting], second: Mapping[str, Setting]) -> list[str]:
     left, right = (
         {variable_name(option): as_text(value) for option, value in variables.items()}
-        for variables in (one, other)
+        for variables in (first, second)
     )
     return [
         name
@@ -81,30 +81,30 @@ def _differences(experiment: Experiment, variant: Variant) -> dict[str, list[str
     texts_by_key |= _variables("variables", base.server.variables, variant.server.variables)
     texts_by_key |= _session(base, variant)
     for key in type(base.load).model_fields:
-        before, value = (getattr(experiment.load_for(one), key) for one in (base, variant))
+        before, value = (getattr(experiment.load_for(entry), key) for entry in (base, variant))
         if before != value:
             texts_by_key[f"load.{file_key(key)}"] = [_setting(key, value)]
     texts_by_key |= _proxy(base.proxy, variant.proxy)
     if base.data.after != variant.data.after:
         texts_by_key["data.after"] = _statements(base.data.after, variant.data.after)
     for title in (workload.title for workload in experiment.workloads):
-        pair = (experiment.workload_for(one, title) for one in (base, variant))
+        pair = (experiment.workload_for(entry, title) for entry in (base, variant))
         for key, texts in _workload(*pair).items():
             texts_by_key.setdefault(key, []).extend(texts)
     return texts_by_key
 
 
 def _session(base: Variant, variant: Variant) -> dict[str, list[str]]:
-    one, other = base.session, variant.session
+    before, after = base.session, variant.session
     texts_by_key = {
-        f"session.{key}": [_connection_setting(key, getattr(other, key))]
-        for key in type(one).model_fields
+        f"session.{key}": [_connection_setting(key, getattr(after, key))]
+        for key in type(before).model_fields
         # `prepared` is compared as the workloads' `statements`.
-        if key not in ("prepared", "variables", "sql") and getattr(one, key) != getattr(other, key)
+        if key not in ("prepared", "variables", "sql") and getattr(before, key) != getattr(after, key)
     }
-    texts_by_key |= _variables("session.variables", one.variables, other.variables, in_session=True)
-    if one.sql != other.sql:
-        texts_by_key["session.sql"] = _statements(one.sql, other.sql)
+    texts_by_key |= _variables("session.variables", before.variables, after.variables, in_session=True)
+    if before.sql != after.sql:
+        texts_by_key["session.sql"] = _statements(before.sql, after.sql)
     return texts_by_key
 
 
@@ -113,53 +113,53 @@ def _connection_setting(key: str, value: Any) -> str:
     return compose("connections with TLS {mode}", mode=value) if key == "tls" else _setting(key, value)
 
 
-def _proxy(one: Proxy | None, other: Proxy | None) -> dict[str, list[str]]:
+def _proxy(first: Proxy | None, second: Proxy | None) -> dict[str, list[str]]:
     """A proxy that only one of the two has is one difference; two proxies are compared by key."""
-    if other is None:
-        return {} if one is None else {"proxy": [compose("without a proxy")]}
-    through: str = compose("through {title}", title=PROXY_TITLES[other.program])
-    settings = _variables("proxy.settings", one.settings if one else {}, other.settings)
-    if one is None:
+    if second is None:
+        return {} if first is None else {"proxy": [compose("without a proxy")]}
+    through: str = compose("through {title}", title=PROXY_TITLES[second.program])
+    settings = _variables("proxy.settings", first.settings if first else {}, second.settings)
+    if first is None:
         return {"proxy": [through, *(text for texts in settings.values() for text in texts)]}
-    texts_by_key = {"proxy.program": [through]} if one.program != other.program else {}
+    texts_by_key = {"proxy.program": [through]} if first.program != second.program else {}
     for key in ("cpus", "basedir"):
-        if getattr(one, key) != getattr(other, key):
-            texts_by_key[f"proxy.{key}"] = [_setting(f"proxy.{key}", getattr(other, key))]
+        if getattr(first, key) != getattr(second, key):
+            texts_by_key[f"proxy.{key}"] = [_setting(f"proxy.{key}", getattr(second, key))]
     return texts_by_key | settings
 
 
 def _variables(
-    section: str, one: Mapping[str, Setting], other: Mapping[str, Setting], *, in_session: bool = False
+    section: str, first: Mapping[str, Setting], second: Mapping[str, Setting], *, in_session: bool = False
 ) -> dict[str, list[str]]:
-    values = {variable_name(option): as_text(value) for option, value in other.items()}
+    values = {variable_name(option): as_text(value) for option, value in second.items()}
     return {
         f"{section}.{name}": [
             _in_session(
                 f"{name} = {values[name]}" if name in values else _not_set(name), in_session=in_session
             )
         ]
-        for name in _differing(one, other)
+        for name in _differing(first, second)
     }
 
 
-def _workload(one: Workload, other: Workload) -> dict[str, list[str]]:
+def _workload(first: Workload, second: Workload) -> dict[str, list[str]]:
     """Key -> the texts of its differences. The tables, parameters and statements of the user's own SQL belong
     together, so they count as one difference.
     """
-    if type(one) is not type(other):
-        return {"workload": [compose("the workload {name}", name=other.name)]}
-    own = isinstance(one, SqlWorkload)
+    if type(first) is not type(second):
+        return {"workload": [compose("the workload {name}", name=second.name)]}
+    is_sql = isinstance(first, SqlWorkload)
     texts_by_key: dict[str, list[str]] = {}
-    for key in (key for key in type(one).model_fields if key not in ("label", "file", "digest")):
-        before, value = getattr(one, key), getattr(other, key)
+    for key in (key for key in type(first).model_fields if key not in ("label", "file", "digest")):
+        before, value = getattr(first, key), getattr(second, key)
         if before == value or (key == "transactions" and _plans(before) == _plans(value)):
             continue
         if key == "statements":
             texts_by_key["workload.statements"] = [compose("{kind} statements", kind=value)]
         else:
             texts = _workload_texts(key, before, value)
-            texts_by_key.setdefault("workload" if own else f"workload.{key}", []).extend(texts)
-    if not texts_by_key and getattr(one, "digest", "") != getattr(other, "digest", ""):
+            texts_by_key.setdefault("workload" if is_sql else f"workload.{key}", []).extend(texts)
+    if not texts_by_key and getattr(first, "digest", "") != getattr(second, "digest", ""):
         texts_by_key["workload.script"] = [compose("another content of the script's folder")]
     return texts_by_key
 
@@ -180,18 +180,20 @@ def _workload_texts(key: str, before: Any, value: Any) -> list[str]:
 
 def _plans(transactions: Sequence[SqlTransaction]) -> list[Any]:
     """The transactions without the lines of their statements in a .sql file."""
-    return [one.plan() for one in transactions]
+    return [transaction.plan() for transaction in transactions]
 
 
 def _transactions(before: Sequence[SqlTransaction], after: Sequence[SqlTransaction]) -> list[str]:
-    one, other = ([s for t in transactions for s in t.statements] for transactions in (before, after))
-    if [s.sql for s in one] != [s.sql for s in other]:
-        return _statements([s.sql for s in one], [s.sql for s in other])
+    old_statements, new_statements = (
+        [s for t in transactions for s in t.statements] for transactions in (before, after)
+    )
+    if [s.sql for s in old_statements] != [s.sql for s in new_statements]:
+        return _statements([s.sql for s in old_statements], [s.sql for s in new_statements])
     if [len(t.statements) for t in before] != [len(t.statements) for t in after]:
         return [compose("the same statements in other transactions")]
     pairs: list[tuple[Any, Any, str]] = [
         *((old, new, new.name or new.statements[0].sql) for old, new in zip(before, after, strict=True)),
-        *((old, new, new.sql) for old, new in zip(one, other, strict=True)),
+        *((old, new, new.sql) for old, new in zip(old_statements, new_statements, strict=True)),
     ]
     return [
         compose("{setting} of {title}", setting=_setting(key, getattr(new, key)), title=_shorten(title))

@@ -241,11 +241,11 @@ def _of_model(model: BaseModel, variant: str, place: str) -> Iterator[Use]:
         value = getattr(model, field)
         key = f"{place}.{file_key(field)}" if place else file_key(field)
         if field == "variants":
-            for one in value:
-                yield from _of_model(one, one.name, "")
+            for member in value:
+                yield from _of_model(member, member.name, "")
         elif nested := list(_models(value, key)):
-            for one, where in nested:
-                yield from _of_model(one, variant, where)
+            for member, where in nested:
+                yield from _of_model(member, variant, where)
         elif value != info.get_default(call_default_factory=True):
             for effect in marks_of(type(model), field):
                 yield from _of_value(effect, variant, key, value)
@@ -258,27 +258,27 @@ def _models(value: Any, key: str) -> Iterator[tuple[BaseModel, str]]:
     elif isinstance(value, BaseModel):
         yield value, key
     elif isinstance(value, tuple):
-        for one in value:
-            title = getattr(one, "title", None) or getattr(one, "name", None)
-            yield from _models(one, f"{key}[{title}]" if isinstance(title, str) else key)
+        for item in value:
+            title = getattr(item, "title", None) or getattr(item, "name", None)
+            yield from _models(item, f"{key}[{title}]" if isinstance(title, str) else key)
     elif isinstance(value, dict):
-        for name, one in value.items():
-            yield from _models(one, f"{key}[{name}]")
+        for name, entry in value.items():
+            yield from _models(entry, f"{key}[{name}]")
 
 
 def _of_value(effect: Effect, variant: str, key: str, value: Any) -> Iterator[Use]:
     if effect is Effect.SETTINGS:
-        for name, one in value.items():
-            of_setting = setting_effect(name, one)
+        for name, entry in value.items():
+            of_setting = setting_effect(name, entry)
             if of_setting is not Effect.HARMLESS:
-                yield Use(of_setting, variant, f"{key}.{name}", str(one))
+                yield Use(of_setting, variant, f"{key}.{name}", str(entry))
     elif effect is Effect.GENERATORS:
-        for name, one in value.items():
-            if _CSV.search(one):
-                yield Use(Effect.READS, variant, f"{key}.{name}", one)
+        for name, part in value.items():
+            if _CSV.search(part):
+                yield Use(Effect.READS, variant, f"{key}.{name}", part)
     elif effect is Effect.SQL:
-        for one in (value,) if isinstance(value, str) else value:
-            yield Use(effect, variant, key, one)
+        for part in (value,) if isinstance(value, str) else value:
+            yield Use(effect, variant, key, part)
     elif effect is not Effect.HARMLESS and not (isinstance(value, str) and bundled.has(Path(value))):
         yield Use(effect, variant, key, _shown(value))
 

@@ -53,18 +53,18 @@ class InvalidExperiment(Problem):
         super().__init__("\n".join([f"{source}: {count}", *(f"  {error}" for error in errors)]))
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """The fix for an unknown word, or for a dotted key: its name today, the most similar known word, or a
     list of all known words.
     """
-    known = sorted(known)
+    candidates = sorted(candidates)
     table, dot, name = word.rpartition(".")
-    if (renamed := f"{table}{dot}{RENAMED.get(name, name)}") != word and renamed in known:
+    if (renamed := f"{table}{dot}{RENAMED.get(name, name)}") != word and renamed in candidates:
         return f"It is called {renamed} since version 0.3"
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)
     if near:
         return f"Did you mean {near[0]}?"
-    return f"Known here: {', '.join(known)}" if known else ""
+    return f"Known here: {', '.join(candidates)}" if candidates else ""
 
 
 def _sentence(text: str) -> str:

@@ -93,7 +93,7 @@ def _depth(document: dict[str, Any]) -> int:
         value, depth = todo.pop()
         deepest = max(deepest, depth)
         inner = value.values() if isinstance(value, dict) else value
-        todo += [(one, depth + 1) for one in inner if isinstance(one, dict | list)]
+        todo += [(entry, depth + 1) for entry in inner if isinstance(entry, dict | list)]
     return deepest
 
 

@@ -107,14 +107,14 @@ def schema_text() -> str:
 def _clean(value: Any) -> Any:
     """The schema without titles and null, which TOML does not have, and with references by draft 7."""
     if isinstance(value, list):
-        return [_clean(one) for one in value if one != {"type": "null"}]
+        return [_clean(entry) for entry in value if entry != {"type": "null"}]
     if not isinstance(value, dict):
         return value
     cleaned = {
-        key: _clean(one)
-        for key, one in value.items()
-        if not (key in ("title", "format") and isinstance(one, str))
-        and not (key == "default" and one is None)
+        key: _clean(entry)
+        for key, entry in value.items()
+        if not (key in ("title", "format") and isinstance(entry, str))
+        and not (key == "default" and entry is None)
     }
     match cleaned:
         case {"x-seconds": _, "default": float() as seconds}:
@@ -186,10 +186,10 @@ def _workload_keys(tables: Mapping[str, Schema]) -> dict[str, Schema]:
     for kind in ("OltpWorkload", "SqlWorkload", "BundledWorkload", "ScriptWorkload"):
         for key, value in tables[kind]["properties"].items():
             places = keys.setdefault(key, [])
-            if value not in [known for _, known in places]:
+            if value not in [listed for _, listed in places]:
                 places.append((f"{kind}/properties/{key}", value))
     refs = {key: [_ref(place) for place, _ in places] for key, places in keys.items()}
-    return {key: one[0] if len(one) == 1 else {"anyOf": one} for key, one in refs.items()}
+    return {key: ref[0] if len(ref) == 1 else {"anyOf": ref} for key, ref in refs.items()}
 
 
 def _table(keys: Mapping[str, Schema]) -> Schema:
@@ -226,15 +226,15 @@ class _Changes:
         if "$ref" in schema:
             yield from self._alternatives(schema["$ref"], _at(schema["$ref"], self._document))
         elif choice := next((key for key in _CHOICES if key in schema), None):
-            for index, one in enumerate(schema[choice]):
-                yield from self._alternatives(f"{place}/{choice}/{index}", one)
+            for index, entry in enumerate(schema[choice]):
+                yield from self._alternatives(f"{place}/{choice}/{index}", entry)
         else:
             yield place, schema
 
     def _add(self, patterns: dict[str, list[_Place]], path: str, values: list[_Place]) -> None:
         """Add `path` and the paths below it, as regular expressions."""
-        known = [schema for _, schema in patterns.setdefault(path, [])]
-        patterns[path] += [value for value in values if value[1] not in known]
+        same_path = [schema for _, schema in patterns.setdefault(path, [])]
+        patterns[path] += [value for value in values if value[1] not in same_path]
         for place, schema in values:
             for element, key in _children(schema):
                 self._add(
@@ -304,7 +304,7 @@ def _workloads() -> str:
     """The bundled workloads that are files, with their options and defaults."""
     rows = [
         f"| `{name}` | {bundled.description(name)} | "
-        f"{', '.join(f'`{key} = {one.default:_}`' for key, one in bundled.options(name).items())} |"
+        f"{', '.join(f'`{key} = {entry.default:_}`' for key, entry in bundled.options(name).items())} |"
         for name in bundled.names()
     ]
     return "\n".join(["| workload | what it does | options |", "|---|---|---|", *rows]) + "\n"
@@ -323,7 +323,7 @@ def _keys_table(model: type[BaseModel], schema: Schema, shown: set[str]) -> str:
     fields = {file_key(name): field for name, field in model.model_fields.items()}
     tables = schema["$defs"]
     descriptions = tables.get(model.__name__) or next(
-        tables[one.__name__] for one in _models(model) if one.__name__ in tables
+        tables[entry.__name__] for entry in _models(model) if entry.__name__ in tables
     )
     keys = [key for key in file_keys(model) if key in descriptions["properties"] and key not in elsewhere]
     inherited = {key for base in bases for key in file_keys(base)}
@@ -354,7 +354,7 @@ def _default(value: Any) -> str:
 def _meaning(field: Schema, schema: Schema) -> str:
     """The description without the full stop; links and code are Markdown already."""
     reference = field.get("$ref") or next(
-        (one["$ref"] for one in field.get("anyOf", ()) if "$ref" in one), ""
+        (entry["$ref"] for entry in field.get("anyOf", ()) if "$ref" in entry), ""
     )
     text = field.get("description") or _at(reference, schema)["description"]
     return " ".join(text.split()).removesuffix(".").replace("|", "\\|")
@@ -366,7 +366,7 @@ def _value(field: Schema, schema: Schema, *, is_plural: bool = False) -> str:
         return _value(_at(field["$ref"], schema), schema, is_plural=is_plural)
     for choice in ("anyOf", "oneOf", "allOf"):
         if choice in field:
-            values = (_value(one, schema, is_plural=is_plural) for one in field[choice])
+            values = (_value(entry, schema, is_plural=is_plural) for entry in field[choice])
             return " or ".join(dict.fromkeys(values))
     match field:
         case {"const": value}:

@@ -92,8 +92,8 @@ class _NameReplacer(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Leave the function's name."""
-        node.args = [self.visit(one) for one in node.args]
-        node.keywords = [self.visit(one) for one in node.keywords]
+        node.args = [self.visit(arg) for arg in node.args]
+        node.keywords = [self.visit(keyword) for keyword in node.keywords]
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
@@ -141,8 +141,8 @@ def _value(node: ast.expr, rows: Mapping[str, int]) -> Any:
 
 def _rows(table: Any, rows: Mapping[str, int]) -> int:
     if table not in rows:
-        known = ", ".join(rows) or "none"
-        raise ValueError(f"rows({table}): there is no generated table {table}; there are: {known}")
+        row_names = ", ".join(rows) or "none"
+        raise ValueError(f"rows({table}): there is no generated table {table}; there are: {row_names}")
     return rows[table]
 
 
@@ -359,7 +359,7 @@ class ParameterList(Generator):
             return [self.values] * self.count
         low, size = self.values.low, self.values.high - self.values.low + 1
         bounds = [low + size * number // self.count for number in range(self.count + 1)]
-        return [Uniform(low=one, high=other - 1) for one, other in pairwise(bounds)]
+        return [Uniform(low=entry, high=end - 1) for entry, end in pairwise(bounds)]
 
 
 class Latest(Generator):
@@ -501,11 +501,11 @@ def parameter(text: str, rows: Mapping[str, int]) -> Generator:
     return build_generator(parse(text, rows), PARAMETERS)
 
 
-def build_generator(call: Call, known: Mapping[str, type[Generator]]) -> Generator:
+def build_generator(call: Call, table: Mapping[str, type[Generator]]) -> Generator:
     """The generator of a call, of those in `known`. Raises ValueError that says what to write."""
-    kind = known.get(call.name)
+    kind = table.get(call.name)
     if kind is None:
-        raise ValueError(f"there is no generator {call.name}. {did_you_mean(call.name, known)}")
+        raise ValueError(f"there is no generator {call.name}. {did_you_mean(call.name, table)}")
     fields = list(kind.model_fields)
     if kind.rest:
         arguments: dict[str, Any] = {kind.rest: list(call.arguments), **call.named}

@@ -27,7 +27,7 @@ SHARES = tuple(round(0.5 * 2.1 ** (step / 7.0), 4) for step in range(8))
 Percentile = Literal[
     "latency_p50_us", "latency_p90_us", "latency_p95_us", "latency_p99_us", "latency_p999_us"
 ]
-_FIGURES: dict[str, Percentile] = {one.split("_")[1]: one for one in get_args(Percentile)}
+_FIGURES: dict[str, Percentile] = {arg.split("_")[1]: arg for arg in get_args(Percentile)}
 
 
 class Percentiles(Model):
@@ -129,7 +129,7 @@ def parse_abort_if(text: str) -> dict[str, str | float]:
     """The table of a text such as "p99=500ms,errors_per_1000=10". Raises ValueError."""
     table: dict[str, str | float] = {}
     for part in text.split(","):
-        name, equals, value = (one.strip() for one in part.partition("="))
+        name, equals, value = (entry.strip() for entry in part.partition("="))
         if not equals or not name or not value:
             raise ValueError(f"{part!r} is not a limit: write p99=500ms or errors_per_1000=10")
         if name in table:

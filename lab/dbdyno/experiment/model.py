@@ -319,8 +319,8 @@ class Variant(VariantSettings):
     @property
     def cpu_sets(self) -> tuple[str | None, ...]:
         """The CPU sets of the server and of a proxy that has its own; None: any CPU."""
-        own = self.proxy.cpus if self.proxy is not None else None
-        return (self.server.cpus,) if own is None else (self.server.cpus, own)
+        proxy_cpus = self.proxy.cpus if self.proxy is not None else None
+        return (self.server.cpus,) if proxy_cpus is None else (self.server.cpus, proxy_cpus)
 
 
 class Factor(Model):
@@ -396,11 +396,11 @@ class Experiment(Model):
         """Set the number of tables of bulk_insert to the highest number of connections, whatever the file
         declares.
         """
-        own = {"tables": max(self.load.connections), "table_size": 1}
+        defaults = {"tables": max(self.load.connections), "table_size": 1}
         owners: tuple[Experiment | Variant, ...] = (self, *self.variants)
         for owner in owners:
             workloads = tuple(
-                workload.model_copy(update=own)
+                workload.model_copy(update=defaults)
                 if isinstance(workload, OltpWorkload) and workload.fills_own_tables
                 else workload
                 for workload in owner.workloads
@@ -479,7 +479,7 @@ class Experiment(Model):
         """The background loads of the workload with that title as the variant runs them."""
         workload = self.workload_for(variant, title)
         loads = () if isinstance(workload, ScriptWorkload) else workload.background
-        return tuple(one.model_copy(update=variant.session.statement_mode) for one in loads)
+        return tuple(entry.model_copy(update=variant.session.statement_mode) for entry in loads)
 
     @property
     def has_background(self) -> bool:
@@ -494,7 +494,7 @@ class Experiment(Model):
         """Every workload that any variant runs, without duplicates."""
         distinct: list[Workload] = []
         for variant in self.variants:
-            distinct += [one for one in self.workloads_of(variant) if one not in distinct]
+            distinct += [entry for entry in self.workloads_of(variant) if entry not in distinct]
         return tuple(distinct)
 
     def load_for(self, variant: Variant) -> Load:
@@ -506,11 +506,13 @@ class Experiment(Model):
         """The other variants that use the data of this one one after the other: on the same database of a
         remote server, without a group that begins with fresh data.
         """
-        own = self.variant(name).server.data_location
-        if own is None or self.design.renews_data:
+        location = self.variant(name).server.data_location
+        if location is None or self.design.renews_data:
             return ()
-        locations = {other.name: other.server.data_location for other in self.variants if other.name != name}
-        return tuple(other for other, where in locations.items() if where and may_be_one_database(own, where))
+        locations = {peer.name: peer.server.data_location for peer in self.variants if peer.name != name}
+        return tuple(
+            peer for peer, where in locations.items() if where and may_be_one_database(location, where)
+        )
 
     @property
     def ties_latency(self) -> bool:
@@ -527,5 +529,5 @@ class Experiment(Model):
         """Whether the load generator and that variant's server, or its proxy, may run on the same CPU."""
         if self.client.cpus is None:
             return True
-        own = parse_cpus(self.client.cpus)
-        return any(cpus is None or own & parse_cpus(cpus) for cpus in variant.cpu_sets)
+        client_cpus = parse_cpus(self.client.cpus)
+        return any(cpus is None or client_cpus & parse_cpus(cpus) for cpus in variant.cpu_sets)

@@ -97,10 +97,10 @@ def _apply_one(document: dict[str, Any], key: str, value: Any) -> InputError | N
                 key, value, f"{section} is one table and takes no [{name}]", f"Write {section}.{rest}"
             )
         return _set_value(document.setdefault(section, {}), rest, key, value)
-    known = [(entry, workload_title(entry)) for entry in _entries(document, section)]
-    entries = [entry for entry, title in known if name is None or _is_selected(title, name)]
+    titled = [(entry, workload_title(entry)) for entry in _entries(document, section)]
+    entries = [entry for entry, title in titled if name is None or _is_selected(title, name)]
     if not entries:
-        names = [title for _, title in known]
+        names = [title for _, title in titled]
         return InputError(key, value, f"there is no {section} named {name}", did_you_mean(str(name), names))
     errors = [error for entry in entries if (error := _set_value(entry, rest, key, value))]
     return errors[0] if errors else None

@@ -48,8 +48,8 @@ class Errors:
 
     def add(self, errors: Iterable[InputError], *, losing: Iterable[str] = ()) -> None:
         """Add the errors outside unusable sections; if there are any, the sections `losing` are unusable."""
-        errors = [one for one in errors if _section_of(one.key) not in self.unusable]
-        self.entries += [one for one in errors if one not in self.entries]
+        errors = [error for error in errors if _section_of(error.key) not in self.unusable]
+        self.entries += [error for error in errors if error not in self.entries]
         if errors:
             self.unusable.update(losing)
 
@@ -62,9 +62,9 @@ def _section_of(key: str) -> str:
     return match[0] if match[0] in SECTIONS or match[0] == key else "workload"
 
 
-def _is_same_key(one: str, other: str) -> bool:
+def _is_same_key(first: str, second: str) -> bool:
     """Whether two keys, without the names in brackets, are equal or one is below the other."""
-    parts = [re.sub(r"\[[^\]]*\]", "", key).split(".") for key in (one, other)]
+    parts = [re.sub(r"\[[^\]]*\]", "", key).split(".") for key in (first, second)]
     length = min(map(len, parts))
     return parts[0][:length] == parts[1][:length]
 
@@ -193,8 +193,8 @@ def _chosen_changes(
     changes: list[tuple[str, Any]] = []
     errors: list[InputError] = []
     if profile is not None and profile not in profiles:
-        known = ", ".join(sorted(profiles)) or "none"
-        problem = f"the file has no such profile; it has: {known}"
+        profile_names = ", ".join(sorted(profiles)) or "none"
+        problem = f"the file has no such profile; it has: {profile_names}"
         errors.append(InputError(f"--profile {profile}", None, problem))
     elif profile is not None and isinstance(profiles[profile], dict):
         changes += overrides.flatten(profiles[profile]).items()
@@ -215,9 +215,9 @@ def _apply(document: dict[str, Any], changes: Collection[tuple[str, Any]]) -> li
     """Change `document` in place. Changes of names come first: a name may be a pattern, which selects the
     workloads that the other changes name.
     """
-    names = [one for one in changes if overrides.is_workload_name(one[0])]
+    names = [change for change in changes if overrides.is_workload_name(change[0])]
     errors = overrides.apply(document, names) + bundled.expand(document)
-    return errors + overrides.apply(document, [one for one in changes if one not in names])
+    return errors + overrides.apply(document, [change for change in changes if change not in names])
 
 
 def _unchosen_profile_errors(
@@ -347,9 +347,11 @@ def validate(
         # One error per key: a union reports an error for every branch that does not match.
         details = [detail for detail in error.errors() if not _is_echo(detail)]
         by_key = {error.key: error for error in (_to_input_error(detail, document) for detail in details)}
-        known = {one.key for one in reported}
+        reported_keys = {entry.key for entry in reported}
         errors = [
-            one for key, one in by_key.items() if key not in known and not _is_inherited(one, by_key.values())
+            entry
+            for key, entry in by_key.items()
+            if key not in reported_keys and not _is_inherited(entry, by_key.values())
         ]
         invalid = frozenset(_section(str(detail["loc"][0])) for detail in error.errors())
         return Validated(None, valid, invalid, errors)
@@ -398,8 +400,8 @@ def _to_input_error(error: ErrorDetails, document: Mapping[str, Any]) -> InputEr
     value, kind = error["input"], error["type"]
     context = error.get("ctx", {})
     if kind == "extra_forbidden":
-        known = [key for table in _tables(_type_of(path[:-1])) for key in file_keys(table)]
-        return InputError(key, value, "there is no such key", did_you_mean(str(path[-1]), known))
+        candidate_keys = [key for table in _tables(_type_of(path[:-1])) for key in file_keys(table)]
+        return InputError(key, value, "there is no such key", did_you_mean(str(path[-1]), candidate_keys))
     if kind == "missing":
         return InputError(key, None, "this is missing", _EXAMPLES.get(key, "Add it"))
     if kind == "literal_error":
@@ -468,8 +470,8 @@ def _tables(kind: Any) -> Iterator[type[BaseModel]]:
     """The models of a type that may be a union."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         yield kind
-    for one in get_args(kind):
-        yield from _tables(one)
+    for arg in get_args(kind):
+        yield from _tables(arg)
 
 
 def _types_below(kind: Any, part: int | str) -> Iterator[Any]:
@@ -484,8 +486,8 @@ def _types_below(kind: Any, part: int | str) -> Iterator[Any]:
     elif get_origin(kind) in (dict, tuple):
         yield arguments[1] if isinstance(part, str) else arguments[0]
     else:
-        for one in arguments:
-            yield from _types_below(one, part)
+        for argument in arguments:
+            yield from _types_below(argument, part)
 
 
 def _choices(annotation: Any) -> list[str]:

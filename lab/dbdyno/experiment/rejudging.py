@@ -55,8 +55,8 @@ class Rejudging:
         if design.stop is None:
             design = design.model_copy(update={"blocks": design.blocks - len(self.blocks)})
         variants = tuple(
-            one.model_copy(update={"workloads": self._remaining(one.workloads)})
-            for one in experiment.variants
+            variant.model_copy(update={"workloads": self._remaining(variant.workloads)})
+            for variant in experiment.variants
         )
         return experiment.model_copy(
             update={
@@ -69,7 +69,7 @@ class Rejudging:
         )
 
     def _remaining(self, workloads: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(one for one in workloads if one.title not in self.workloads)
+        return tuple(workload for workload in workloads if workload.title not in self.workloads)
 
 
 def read_changes(
@@ -110,7 +110,7 @@ def read_changes(
     return Rejudging(
         values,
         override,
-        *(tuple(dict.fromkeys(one)) for one in (left_out["block"], loads, left_out["workload"])),
+        *(tuple(dict.fromkeys(entry)) for entry in (left_out["block"], loads, left_out["workload"])),
     )
 
 
@@ -124,7 +124,7 @@ def _refusal(experiment: Experiment, key: str, value: Any) -> InputError | None:
     if section != "design" or name not in DESIGN_KEYS:
         is_misspelt = section == "design" and name.partition(".")[0] not in file_keys(Design)
         if is_misspelt:
-            fix = did_you_mean(key, [f"design.{one}" for one in DESIGN_KEYS])
+            fix = did_you_mean(key, [f"design.{entry}" for entry in DESIGN_KEYS])
             return InputError(key, value, "there is no such key", fix)
         problem = "this cannot be changed after the run, because it does not concern the judgement alone"
         return InputError(key, value, problem, _FIX)
@@ -149,8 +149,8 @@ def _validate(
     changed = validated.experiment
     if changed is None:
         return experiment
-    known = {str(one) for one in find_errors(experiment)}
-    errors += [one for one in find_errors(changed) if str(one) not in known]
+    existing_errors = {str(error) for error in find_errors(experiment)}
+    errors += [error for error in find_errors(changed) if str(error) not in existing_errors]
     return changed
 
 
@@ -161,13 +161,13 @@ def _leave_out_others(
     kind = key.partition(".")[2]
     measured = _loads(load) if kind == _kind(load) else ()
     chosen = value if isinstance(value, list) else [value]
-    for one in chosen:
-        if one not in measured:
-            problem = f"{_shown(one)} was not measured"
+    for entry in chosen:
+        if entry not in measured:
+            problem = f"{_shown(entry)} was not measured"
             fix = f"Choose among {', '.join(map(_shown, measured))}" if measured else _FIX
             yield InputError(key, value, problem, fix)
             return
-    left_out[kind].extend(one for one in measured if one not in chosen)
+    left_out[kind].extend(item for item in measured if item not in chosen)
 
 
 def _read_omission(
@@ -179,27 +179,27 @@ def _read_omission(
     """Add the data that one `--leave-out` names."""
     kind, _, name = (part.strip() for part in text.partition("="))
     option = f"--leave-out {text}"
-    known: Collection[Any]
+    possible: Collection[Any]
     match kind:
         case "block":
             value: Any = int(name) if re.fullmatch(r"[0-9]{1,9}", name) else None
-            known = [number for number, repeated in blocks.items() if repeated is None]
+            possible = [number for number, repeated in blocks.items() if repeated is None]
             if value in blocks and (repeated := blocks[value]) is not None:
                 problem = f"block {value} repeats block {repeated}"
                 yield InputError(option, None, problem, f"Leave out block {repeated}, and its repeat with it")
                 return
         case "connections" | "rate":
-            known = _loads(experiment.load) if kind == _kind(experiment.load) else ()
-            value = next((one for one in known if _shown(one) == name or str(one) == name), None)
+            possible = _loads(experiment.load) if kind == _kind(experiment.load) else ()
+            value = next((entry for entry in possible if _shown(entry) == name or str(entry) == name), None)
         case "workload":
-            value, known = name, [one.title for one in experiment.workloads]
+            value, possible = name, [workload.title for workload in experiment.workloads]
         case _:
             problem = "only blocks, loads and workloads can be left out"
             fix = "Write block=3, connections=20, rate=500 or workload=TITLE"
             yield InputError(option, None, problem, fix)
             return
-    if value not in known:
-        listed = join_some([_shown(one) for one in known], LISTED_MAX) or "none"
+    if value not in possible:
+        listed = join_some([_shown(entry) for entry in possible], LISTED_MAX) or "none"
         yield InputError(option, None, f"the run has no such {kind}; it has: {listed}")
     else:
         left_out[kind].append(value)
@@ -220,7 +220,7 @@ def _last_errors(
     what = {
         "block": (planned, blocks, 1),
         "load": (every_load, loads, needed),
-        "workload": ([one.title for one in experiment.workloads], workloads, 1),
+        "workload": ([workload.title for workload in experiment.workloads], workloads, 1),
     }
     for name, (every, without, least) in what.items():
         if without and len(set(every) - set(without)) < least:
@@ -240,7 +240,7 @@ def _loads(load: Load) -> tuple[float, ...]:
 
 
 def _without_loads(load: Load, loads: Collection[float]) -> Load:
-    remaining = tuple(one for one in _loads(load) if one not in loads)
+    remaining = tuple(entry for entry in _loads(load) if entry not in loads)
     if load.needs_probe:
         # Its rates are those that the probe has found.
         changed = load.model_copy()

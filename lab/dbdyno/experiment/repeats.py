@@ -48,8 +48,11 @@ def subtract_interrupts(
         least[kind_of[index]] = min(load.get("unattributed", 0.0), least.get(kind_of[index], INTERRUPTS_MAX))
     rest: dict[int, ForeignRecord] = {}
     for index, load in loads.items():
-        own = least[kind_of[index]]
-        share, unattributed = max(0.0, load["share"] - own), max(0.0, load.get("unattributed", 0.0) - own)
+        least_here = least[kind_of[index]]
+        share, unattributed = (
+            max(0.0, load["share"] - least_here),
+            max(0.0, load.get("unattributed", 0.0) - least_here),
+        )
         rest[index] = {**load, "share": round(share, 4), "unattributed": round(unattributed, 4)}
     return rest
 
@@ -133,5 +136,7 @@ def describe_processes(processes: Sequence[ForeignProcess]) -> str:
         return "processes that dbdyno cannot see"
     limit = min(SMALL_SHARE, float(processes[0]["share"]))
     return ", ".join(
-        f"{one['name']} {one['share']:.0%}".replace("%", " %") for one in processes if one["share"] >= limit
+        f"{process['name']} {process['share']:.0%}".replace("%", " %")
+        for process in processes
+        if process["share"] >= limit
     )

@@ -69,10 +69,12 @@ def resolve(document: dict[str, Any], folder: Path, errors: list[InputError]) ->
     if "workload" in document:
         dialect = dialects(document)[0]
         resolved["workload"] = [
-            _resolve_workload(one, folder, dialect, errors) for one in document["workload"]
+            _resolve_workload(entry, folder, dialect, errors) for entry in document["workload"]
         ]
     if "variant" in document:
-        resolved["variant"] = [_resolve_variant(one, document, folder, errors) for one in document["variant"]]
+        resolved["variant"] = [
+            _resolve_variant(entry, document, folder, errors) for entry in document["variant"]
+        ]
     design = document.get("design", {})
     if "stop" in design and "blocks" in design:
         fix = "Drop stop for a fixed number of blocks, or drop blocks and write stop.max_blocks"
@@ -108,8 +110,8 @@ def _resolve_script(workload: dict[str, Any], folder: Path, errors: list[InputEr
             fix = "Leave one of them out; a label sets the title"
             errors.append(InputError(f"{place}.name", workload[key], "the workload also has a script", fix))
         else:
-            known = ", ".join(_SCRIPT_KEYS)
-            fix = f"Known here: {known}. Write options of the script as options = {{ {key} = … }}"
+            script_keys = ", ".join(_SCRIPT_KEYS)
+            fix = f"Known here: {script_keys}. Write options of the script as options = {{ {key} = … }}"
             errors.append(InputError(f"{place}.{key}", workload[key], "a script has no such key", fix))
     complete = {**complete, "name": "lua", "label": workload_title(workload)}
     if isinstance(path := workload.get("script"), str):
@@ -136,7 +138,7 @@ def dialects(document: Mapping[str, Any]) -> list[Dialect]:
     """The SQL dialects of the variants' servers, without duplicates; PostgreSQL's is last. That of the
     default server if the document lacks variants.
     """
-    return sql_reading.dialects_of(one.get("server", {}) for one in document.get("variant", [{}]))
+    return sql_reading.dialects_of(entry.get("server", {}) for entry in document.get("variant", [{}]))
 
 
 def _dialect(variant: Mapping[str, Any]) -> Dialect:
@@ -165,13 +167,13 @@ def _of_own_dialect(
     """The workloads that a file writes differently for the variant's server than for the first dialect of
     the experiment (`@only`), as far as the variant does not change them.
     """
-    own, shared = _dialect(variant), dialects(document)[0]
-    changed = {one.get("label") for one in variant["workload"]}
-    for workload in document.get("workload", ()) if own != shared else ():
+    variant_dialect, shared = _dialect(variant), dialects(document)[0]
+    changed = {entry.get("label") for entry in variant["workload"]}
+    for workload in document.get("workload", ()) if variant_dialect != shared else ():
         title = workload_title(workload)
         if title in changed or workload.get("name") not in ("sql", *bundled.names()):
             continue
-        texts = [_resolve_workload(workload, folder, dialect, []) for dialect in (own, shared)]
+        texts = [_resolve_workload(workload, folder, dialect, []) for dialect in (variant_dialect, shared)]
         if texts[0] != texts[1]:
             yield {**texts[0], "label": title}
 
@@ -191,35 +193,40 @@ def _resolve_backgrounds(
             continue
         load = {key: entry[key] for key in _BACKGROUND_LOAD if key in entry}
         named = {"name": "sql", **{key: value for key, value in entry.items() if key not in _BACKGROUND_LOAD}}
-        own: list[InputError] = []
+        input_errors: list[InputError] = []
         if named["name"] == "sql":
-            named = sql_reading.resolve({"label": "background", **named}, folder, dialect, own)
+            named = sql_reading.resolve({"label": "background", **named}, folder, dialect, input_errors)
         elif named["name"] in bundled.names():
-            named = sql_reading.resolve(named, folder, dialect, own)
+            named = sql_reading.resolve(named, folder, dialect, input_errors)
         backgrounds.append(named | load)
-        errors += relocate(own, workload_title(named), f"{place}[{workload_title(named)}]")
+        errors += relocate(input_errors, workload_title(named), f"{place}[{workload_title(named)}]")
     if workload.get("name") == "sql":
-        _share_data([workload := dict(workload), *(one for one in backgrounds if isinstance(one, dict))])
+        _share_data(
+            [
+                workload := dict(workload),
+                *(background for background in backgrounds if isinstance(background, dict)),
+            ]
+        )
     return {**workload, "background": backgrounds}
 
 
 def _share_data(workloads: list[dict[str, Any]]) -> None:
     """Give all of them the tables of all, each statement once."""
     for key in _DATA_LISTS:
-        lists = [one[key] for one in workloads if isinstance(one.get(key), list)]
+        lists = [entry[key] for entry in workloads if isinstance(entry.get(key), list)]
         # A statement may be no text, which the model reports.
         every: list[Any] = []
-        for one in lists:
-            every += [sql for sql in one if sql not in every]
+        for list_of_place in lists:
+            every += [sql for sql in list_of_place if sql not in every]
         for workload in workloads if every else ():
             if isinstance(workload.get(key, []), list):
                 workload[key] = every
     tables: dict[str, Any] = {}
-    for one in reversed(workloads):
-        tables |= one["tables"] if isinstance(one.get("tables"), dict) else {}
-    for one in workloads if tables else ():
-        if isinstance(one.get("tables", {}), dict):
-            one["tables"] = tables
+    for list_of_place in reversed(workloads):
+        tables |= list_of_place["tables"] if isinstance(list_of_place.get("tables"), dict) else {}
+    for list_of_place in workloads if tables else ():
+        if isinstance(list_of_place.get("tables", {}), dict):
+            list_of_place["tables"] = tables
 
 
 def _resolve_changes(
@@ -281,8 +288,8 @@ def _without_pairing_keys(load: Mapping[str, Any], place: str, errors: list[Inpu
             "all variants run the same load, because trials are compared in pairs at the same points, times "
             "and rates"
         )
-        known = ", ".join(file_keys(VariantLoad))
-        fix = f"Set {key} in [load]; a variant may set {known}"
+        load_keys = ", ".join(file_keys(VariantLoad))
+        fix = f"Set {key} in [load]; a variant may set {load_keys}"
         errors.append(InputError(f"{place}.{key}", load[key], problem, fix))
     return {key: value for key, value in load.items() if key not in _PAIRING}
 
@@ -298,7 +305,7 @@ def _changed_workloads(
     only that workload; all other keys change every workload.
     """
     place, dialect = f"variant[{variant.get('name', '?')}].workload", _dialect(variant)
-    titles = [workload_title(one) for one in workloads]
+    titles = [workload_title(entry) for entry in workloads]
     shared = {
         key: value for key, value in changes.items() if key not in titles or not isinstance(value, dict)
     }
@@ -307,8 +314,8 @@ def _changed_workloads(
         errors.append(InputError(f"{place}.{key}", None, problem, "Give the workload another label"))
     resolved = []
     for title, workload in zip(titles, workloads, strict=True):
-        own = changes[title] if isinstance(changes.get(title), dict) else {}
-        keys = _merge(shared, own)
+        changes_here = changes[title] if isinstance(changes.get(title), dict) else {}
+        keys = _merge(shared, changes_here)
         for key in keys.keys() & ELSEWHERE.keys():
             error = InputError(f"{place}.{key}", keys[key], "a variant sets this elsewhere", ELSEWHERE[key])
             if error not in errors:

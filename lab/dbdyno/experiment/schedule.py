@@ -57,7 +57,9 @@ def schedule(experiment: Experiment, blocks: int | None = None) -> tuple[Trial, 
     """
     trials: list[Trial] = []
     count = experiment.design.blocks if blocks is None else blocks
-    orders = {one.title: _VariantOrder(experiment, one.title, count) for one in experiment.workloads}
+    orders = {
+        workload.title: _VariantOrder(experiment, workload.title, count) for workload in experiment.workloads
+    }
     starts = {titles[0]: titles for titles in workloads_by_start(experiment)}
     for block in range(count):
         for group in _groups(experiment, orders, starts, block):
@@ -105,9 +107,9 @@ def count_earlier_trials(experiment: Experiment, trial: Trial, planned: Sequence
     renewed = experiment.design.renews_data
     sharing = {trial.variant, *experiment.variants_on_data_of(trial.variant)}
     return sum(
-        one.group == trial.group if renewed else one.variant in sharing
-        for one in planned or schedule(experiment)
-        if one.index < trial.index
+        entry.group == trial.group if renewed else entry.variant in sharing
+        for entry in planned or schedule(experiment)
+        if entry.index < trial.index
     )
 
 
@@ -120,13 +122,13 @@ def engine_seed(experiment: Experiment, trial: Trial) -> int:
     For the same reason the order seed, which differs from run to run, is part of it where the data of an
     earlier run may be left.
     """
-    own: list[int | str] = [trial.variant] if experiment.variants_on_data_of(trial.variant) else []
+    holders: list[int | str] = [trial.variant] if experiment.variants_on_data_of(trial.variant) else []
     design, server = experiment.design, experiment.variant(trial.variant).server
     if not (server.is_private or design.renews_data or design.order_seed is None):
-        own.append(design.order_seed)
+        holders.append(design.order_seed)
     return (
         _random_number(
-            experiment.design.seed, "engine", trial.block, trial.workload, _name(trial.point), *own
+            experiment.design.seed, "engine", trial.block, trial.workload, _name(trial.point), *holders
         )
         >> 11
     )
@@ -195,11 +197,13 @@ def workloads_by_start(experiment: Experiment) -> list[tuple[str, ...]]:
     with `state_per = "block"` all that load the same tables.
     """
     if experiment.design.state_per != "block":
-        return [(one.title,) for one in experiment.workloads]
+        return [(entry.title,) for entry in experiment.workloads]
     sets: dict[str, list[str]] = {}
-    for one in experiment.workloads:
-        data = [experiment.workload_for(variant, one.title).data() for variant in experiment.variants]
-        sets.setdefault(json.dumps([type(one).__name__, data], sort_keys=True), []).append(one.title)
+    for workload in experiment.workloads:
+        data = [experiment.workload_for(variant, workload.title).data() for variant in experiment.variants]
+        sets.setdefault(json.dumps([type(workload).__name__, data], sort_keys=True), []).append(
+            workload.title
+        )
     return [tuple(titles) for titles in sets.values()]
 
 
@@ -243,7 +247,7 @@ def _is_balanced(cycle: Sequence[Sequence[str]]) -> bool:
         for position, name in enumerate(order):
             sums[name] += 2 * position - (count - 1)
     # Twice a position has the variance (count^2 - 1) / 3.
-    return 3 * sum(one**2 for one in sums.values()) <= size * count * (count**2 - 1)
+    return 3 * sum(entry**2 for entry in sums.values()) <= size * count * (count**2 - 1)
 
 
 def _name(point: Point) -> str:

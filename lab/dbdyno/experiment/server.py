@@ -159,10 +159,10 @@ def location(hosts: Sequence[tuple[str, int]], unix_socket: str | None, database
     return same, unix_socket, database
 
 
-def may_be_one_database(one: Location, other: Location) -> bool:
+def may_be_one_database(first: Location, second: Location) -> bool:
     """Whether two locations may be one database: a unix socket does not tell the port of its server."""
-    has_socket = one[1] is not None, other[1] is not None
-    return one == other or (one[2] == other[2] and has_socket[0] != has_socket[1])
+    has_socket = first[1] is not None, second[1] is not None
+    return first == second or (first[2] == second[2] and has_socket[0] != has_socket[1])
 
 
 # Keys that are valid only for some kinds of server; all others are valid for every kind.

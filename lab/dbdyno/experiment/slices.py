@@ -68,7 +68,7 @@ def _lengths_s(experiment: Experiment, title: str, connections: int) -> tuple[fl
 
 def _has_all_rounds(experiment: Experiment) -> bool:
     most = max(experiment.load.connections)
-    rounds_s = (_lengths_s(experiment, one.title, most)[1] for one in experiment.workloads)
+    rounds_s = (_lengths_s(experiment, workload.title, most)[1] for workload in experiment.workloads)
     return SLICE_ROUNDS * max(rounds_s) <= _longest_s(experiment)
 
 
@@ -80,7 +80,8 @@ def describe_slices(experiment: Experiment) -> str:
     """The lengths of the slices, such as "250 ms of each variant", with the workloads if they differ."""
     loads = experiment.load.connections
     lengths = {
-        one.title: [slice_s(experiment, one.title, load) for load in loads] for one in experiment.workloads
+        workload.title: [slice_s(experiment, workload.title, load) for load in loads]
+        for workload in experiment.workloads
     }
     ranges = {title: _range_text(min(of_loads), max(of_loads)) for title, of_loads in lengths.items()}
     if len(set(ranges.values())) == 1:
@@ -152,11 +153,13 @@ def find_errors(experiment: Experiment) -> Iterator[InputError]:
 def _length_errors(experiment: Experiment) -> Iterator[InputError]:
     """At most one error: of the workload that needs the longest slices."""
     most, limit_s = max(experiment.load.connections), _longest_s(experiment)
-    lengths_s = {one.title: _lengths_s(experiment, one.title, most) for one in experiment.workloads}
+    lengths_s = {
+        workload.title: _lengths_s(experiment, workload.title, most) for workload in experiment.workloads
+    }
     needed_s = {
         title: max(least_s, SLICE_ROUNDS_MIN * one_s) for title, (least_s, one_s) in lengths_s.items()
     }
-    title = max(needed_s, key=lambda one: needed_s[one])
+    title = max(needed_s, key=lambda needed_: needed_s[needed_])
     if needed_s[title] > limit_s:
         needed, limit = length_text(round(needed_s[title], 3)), length_text(limit_s)
         problem = f"{title} with so many needs slices of {needed}; the maximum here is {limit}"
@@ -207,7 +210,7 @@ def _server_errors(experiment: Experiment) -> Iterator[InputError]:
             problem = f"in slices the servers of {name!r} and of the other variants run at the same time"
             if not server.is_private:
                 problem += ", and dbdyno restores and restarts only servers that it starts"
-            states = " or ".join(f'state = "{one}"' for one in allowed)
+            states = " or ".join(f'state = "{entry}"' for entry in allowed)
             yield InputError("design.state", state, problem, f"Write {states}")
         port, location = server.variables.get("port"), server.data_location
         # A number or a text; both are the same option.

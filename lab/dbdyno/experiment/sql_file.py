@@ -161,7 +161,7 @@ class _Reader:
             *annotations,
             *((piece.line, piece) for piece in pieces),
         ]
-        for line, part in sorted(parts, key=lambda one: one[0]):
+        for line, part in sorted(parts, key=lambda entry: entry[0]):
             if isinstance(part, StatementText):
                 self._add_statement(part)
             else:
@@ -233,7 +233,7 @@ class _Reader:
                     transaction.pop("line"), "this transaction has no statements", "Add a statement"
                 )
             line = transaction.pop("line", 0)
-            if any("last" not in one for one in transaction.get("loops", ())):
+            if any("last" not in entry for entry in transaction.get("loops", ())):
                 self._add_error(
                     line, "a loop of this transaction has no end", "Write -- @end after its last statement"
                 )
@@ -329,8 +329,8 @@ class _Reader:
         self._document["pauses"] = text == "true"
 
     def _statement_annotation(self, line: int, text: str) -> None:
-        known = ("name", "rows", "rows_parameter", "mode", "draw", "repeat", "access")
-        words, settings = self._parse_words(line, text, known)
+        allowed_settings = ("name", "rows", "rows_parameter", "mode", "draw", "repeat", "access")
+        words, settings = self._parse_words(line, text, allowed_settings)
         if words:
             self._add_error(line, f"unexpected word {words[0]}", "Write -- @statement name=look rows=1")
         if "draw" in settings:
@@ -375,7 +375,9 @@ class _Reader:
             self._add_error(line, f"there is no dialect {text}", did_you_mean(text, DIALECTS))
         self._is_wanted = DIALECTS.get(text) is self._dialect
 
-    def _parse_words(self, line: int, text: str, known: tuple[str, ...]) -> tuple[list[str], dict[str, Any]]:
+    def _parse_words(
+        self, line: int, text: str, allowed: tuple[str, ...]
+    ) -> tuple[list[str], dict[str, Any]]:
         """The words without `=`, and those with `=` as names and values; numbers become numbers."""
         words: list[str] = []
         settings: dict[str, Any] = {}
@@ -388,8 +390,8 @@ class _Reader:
             key, equals, value = part.partition("=")
             if not equals:
                 words.append(part)
-            elif key not in known:
-                self._add_error(line, f"there is no setting {key}", did_you_mean(key, known))
+            elif key not in allowed:
+                self._add_error(line, f"there is no setting {key}", did_you_mean(key, allowed))
             else:
                 settings[key] = self._number(value) if key in _NUMBERS else value
         return words, settings

@@ -67,8 +67,8 @@ def resolve(
     errors += _line_errors(place, workload.get("transactions"))
     if isinstance(path := workload.get("file"), str):
         absolute = (folder / Path(path).expanduser()).resolve()
-        content, own = _read_file(absolute, place, workload, dialect, errors)
-        merged = _merge(content, own, place, errors, changes)
+        content, own_options = _read_file(absolute, place, workload, dialect, errors)
+        merged = _merge(content, own_options, place, errors, changes)
         merged["file"] = str(absolute)
         # Paths in the file are relative to its folder.
         folder = absolute.parent
@@ -99,18 +99,20 @@ def _with_file(workload: dict[str, Any], place: str, errors: list[InputError]) -
                 'Write name = "sql" for a file of your own' if key == "file" else "Write the options as keys"
             )
             errors.append(InputError(f"{place}.{key}", None, "a bundled workload has no such key", fix))
-    known = bundled.options(str(name))
-    others = workload.keys() - SqlWorkload.model_fields.keys() - known.keys()
+    declared_options = bundled.options(str(name))
+    others = workload.keys() - SqlWorkload.model_fields.keys() - declared_options.keys()
     for key in sorted(others):
-        fix = did_you_mean(key, [*known, *file_keys(SqlWorkload)])
+        fix = did_you_mean(key, [*declared_options, *file_keys(SqlWorkload)])
         errors.append(InputError(f"{place}.{key}", workload[key], "there is no such key", fix))
-    rest = {key: value for key, value in workload.items() if key not in {*others, *known, "options"}}
+    rest = {
+        key: value for key, value in workload.items() if key not in {*others, *declared_options, "options"}
+    }
     return {
         "label": name,
         **rest,
         "name": "sql",
         "file": str(bundled.path(str(name))),
-        "options": {key: workload[key] for key in known if key in workload},
+        "options": {key: workload[key] for key in declared_options if key in workload},
     }
 
 
@@ -144,38 +146,38 @@ def _read_file(
     # The options of a bundled workload are keys.
     section = place if bundled.has(path) else f"{place}.options"
     errors += [
-        replace(one, key=f"{section}.{one.key}") if one.key in content.options else one
-        for one in content.errors
+        replace(entry, key=f"{section}.{entry.key}") if entry.key in content.options else entry
+        for entry in content.errors
     ]
     for name in values.keys() - content.options.keys():
         fix = did_you_mean(name, content.options)
         errors.append(InputError(f"{section}.{name}", values[name], "the file has no such option", fix))
     if not content.errors and not content.keys:
         errors.append(InputError(key, value, "it has no statements", "Add a statement"))
-    wrong = {one.key for one in content.errors}
-    valid = {name: one for name, one in values.items() if name in content.options and name not in wrong}
+    wrong = {entry.key for entry in content.errors}
+    valid = {name: entry for name, entry in values.items() if name in content.options and name not in wrong}
     return content.keys, {**workload, "options": valid} if values else workload
 
 
 def _merge(
     file_content: dict[str, Any],
-    own: dict[str, Any],
+    table: dict[str, Any],
     place: str,
     errors: list[InputError],
     changes: Collection[str],
 ) -> dict[str, Any]:
     merged = dict(file_content)
-    for key, value in own.items():
+    for key, value in table.items():
         before = merged.get(key)
         if isinstance(before, dict) and isinstance(value, dict):
             # Also merge within a table: the workload may change a table's rows and keep its columns.
             merged[key] = {
                 **before,
                 **{
-                    name: {**before[name], **one}
-                    if isinstance(one, dict) and isinstance(before.get(name), dict)
-                    else one
-                    for name, one in value.items()
+                    name: {**before[name], **entry}
+                    if isinstance(entry, dict) and isinstance(before.get(name), dict)
+                    else entry
+                    for name, entry in value.items()
                 },
             }
         elif isinstance(before, list) and (key in changes) == ("file" in changes):
@@ -238,8 +240,8 @@ class _Statements:
         for key in ("setup", "after", "prewarm", "cleanup", "session"):
             for number, sql in enumerate(getattr(self._workload, key), start=1):
                 yield from self._text_errors(f"{self._key}.{key}[{number}]", sql)
-        for one in self._workload.consistency:
-            yield from self._text_errors(f"{self._key}.consistency[{one.name}]", one.sql)
+        for entry in self._workload.consistency:
+            yield from self._text_errors(f"{self._key}.consistency[{entry.name}]", entry.sql)
         before: list[str] = []
         current: object = None
         for name, transaction, statement in self._workload.named_statements():
@@ -316,8 +318,8 @@ class _Statements:
     def _parameter_errors(self, place: str, name_used: str, before: list[str]) -> Iterator[InputError]:
         generator = self._generators.get(name_used)
         if name_used not in self._generators:
-            known = ", ".join(self._generators) or "none"
-            problem = f"it uses :{name_used}, but there is no such parameter; there are: {known}"
+            generator_names = ", ".join(self._generators) or "none"
+            problem = f"it uses :{name_used}, but there is no such parameter; there are: {generator_names}"
             fix = f'Write {name_used} = "uniform(1, 1000)" under its parameters, or quote the colon'
             yield InputError(place, None, problem, fix)
         elif isinstance(generator, StatementResult) and before.count(generator.statement) != 1:

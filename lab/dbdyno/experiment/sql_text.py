@@ -190,7 +190,7 @@ class Created:
 def created_objects(statements: Iterable[str], dialect: Dialect) -> list[Created]:
     """What the statements create, in order, except temporary tables. Raises UnreadableSql."""
     objects = (_created(sql, tokenize(sql, dialect), dialect) for sql in statements)
-    return [one for one in objects if one is not None]
+    return [entry for entry in objects if entry is not None]
 
 
 def tables_without_key(statements: Iterable[str], dialect: Dialect) -> list[str]:
@@ -225,10 +225,10 @@ def drop_statements(objects: Sequence[Created], dialect: Dialect) -> list[str]:
     a table existed is checked before the setup.
     """
     return [
-        f"DROP {kind} IF EXISTS {one.written}"
+        f"DROP {kind} IF EXISTS {entry.written}"
         for kind in dialect.dropped_kinds
-        for one in reversed(objects)
-        if one.kind == kind and (kind == TABLE or one.must_be_new)
+        for entry in reversed(objects)
+        if entry.kind == kind and (kind == TABLE or entry.must_be_new)
     ]
 
 
@@ -283,6 +283,6 @@ def _named(
     while position + 1 < len(tokens) and is_kind(tokens[position], "DOT"):
         names.append(tokens[position + 1])
         position += 2
-    texts = [one.text if is_kind(one, "IDENTIFIER") else dialect.fold(one.text) for one in names]
+    texts = [name.text if is_kind(name, "IDENTIFIER") else dialect.fold(name.text) for name in names]
     written = sql[names[0].start : names[-1].end + 1]
     return Created(kind, texts[-1], texts[-2] if len(texts) > 1 else "", written, must_be_new)

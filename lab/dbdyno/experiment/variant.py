@@ -55,7 +55,9 @@ class SessionSettings(ConnectionSettings):
             return []
         dialect = DIALECTS[protocol]
         isolation = [dialect.set_isolation(self.isolation)] if self.isolation else []
-        variables = (dialect.set_variable(variable_name(name), one) for name, one in self.variables.items())
+        variables = (
+            dialect.set_variable(variable_name(name), variable) for name, variable in self.variables.items()
+        )
         return [*isolation, *variables]
 
     def statements(self, protocol: str) -> list[str]:

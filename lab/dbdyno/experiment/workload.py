@@ -167,9 +167,13 @@ class SqlTransaction(Model):
     def plan(self, *, pauses: bool = True) -> dict[str, Any]:
         """The transaction of an engine plan, with its pauses if `pauses`."""
         name = {"name": self.name} if self.name else {}
-        plan = {**name, "weight": self.weight, "statements": [one.plan() for one in self.statements]}
+        plan = {
+            **name,
+            "weight": self.weight,
+            "statements": [statement.plan() for statement in self.statements],
+        }
         if self.loops:
-            plan["loops"] = [one.model_dump() for one in self.loops]
+            plan["loops"] = [loop.model_dump() for loop in self.loops]
         for key, seconds in (("keying_us", self.keying_s), ("think_us", self.think_s)):
             if pauses and seconds:
                 plan[key] = round(seconds * 1e6)
@@ -308,7 +312,9 @@ class SqlWorkload(BaseWorkload):
     @property
     def has_pauses(self) -> bool:
         """Whether connections pause before or after a transaction."""
-        return self.pauses and any(one.keying_s or one.think_s for one in self.transactions)
+        return self.pauses and any(
+            transaction.keying_s or transaction.think_s for transaction in self.transactions
+        )
 
     def generator(self, name: str) -> Generator:
         """The generator of a parameter. Raises ValueError, whose text says what to write."""
@@ -351,7 +357,11 @@ class SqlWorkload(BaseWorkload):
     def created_tables(self, protocol: str) -> dict[str, str]:
         """The tables that loading creates: name -> name as written in `setup`."""
         generated = {name: name for name in self.tables}
-        created = {one.name: one.written for one in self.created_objects(protocol) if one.kind == TABLE}
+        created = {
+            created_object.name: created_object.written
+            for created_object in self.created_objects(protocol)
+            if created_object.kind == TABLE
+        }
         return {**generated, **created}
 
     def created_objects(self, protocol: str) -> list[Created]:
@@ -390,7 +400,7 @@ class SqlWorkload(BaseWorkload):
     @property
     def table_count(self) -> int:
         """Number of tables that the statements name, at least one."""
-        return max(1, len(table_names((one.sql for _, _, one in self.named_statements()), MYSQL)))
+        return max(1, len(table_names((entry.sql for _, _, entry in self.named_statements()), MYSQL)))
 
     def data(self) -> dict[str, Any]:
         """The settings that define the tables."""
@@ -433,15 +443,15 @@ class SqlWorkload(BaseWorkload):
         plans = [transaction.plan(pauses=self.pauses) for transaction in self.transactions]
         generators = {name: self.generator(name) for name in self.parameters}
         lists = {
-            name: member_names(name, one)
-            for name, one in generators.items()
-            if isinstance(one, ParameterList)
+            name: member_names(name, entry)
+            for name, entry in generators.items()
+            if isinstance(entry, ParameterList)
         }
         if lists:
-            texts = {name: ", ".join(f":{one}" for one in members) for name, members in lists.items()}
-            for statement in (one for plan in plans for one in plan["statements"]):
+            texts = {name: ", ".join(f":{member}" for member in members) for name, members in lists.items()}
+            for statement in (entry for plan in plans for entry in plan["statements"]):
                 statement["sql"] = replace_parameters(statement["sql"], texts, dialect)
-                statement["draw"] = [one for name in statement["draw"] for one in lists.get(name, [name])]
+                statement["draw"] = [entry for name in statement["draw"] for entry in lists.get(name, [name])]
         return plans
 
 
@@ -487,7 +497,11 @@ class Background(SqlWorkload):
 def open_sequences(workload: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The parameters of a workload's plan that are sequences without end."""
     generators = workload.get("sql", {}).get("parameters", {}).values()
-    return [one["sequence"] for one in generators if "sequence" in one and one["sequence"]["last"] is None]
+    return [
+        generator["sequence"]
+        for generator in generators
+        if "sequence" in generator and generator["sequence"]["last"] is None
+    ]
 
 
 SqlWorkload.model_rebuild()

@@ -68,14 +68,14 @@ def run_info(run: Run, timestamp: float | None = None) -> Family:
 
 def _progress(live: LiveRun) -> Iterator[Family]:
     trials = GaugeMetricFamily("dbdyno_trials", "Trials that have begun, by state", labels=("state",))
-    states = Counter(one.state for one in live.trials)
+    states = Counter(trial.state for trial in live.trials)
     for state in ("running", "done", "failed", "interrupted"):
         trials.add_metric((state,), states[state])
     yield trials
     yield GaugeMetricFamily("dbdyno_trials_planned", "Trials of the schedule", len(live.planned))
-    blocks = {one.block for one in live.planned}
+    blocks = {entry.block for entry in live.planned}
     yield GaugeMetricFamily("dbdyno_blocks_planned", "Blocks of the schedule", len(blocks))
-    begun = max((one.trial.block + 1 for one in live.trials), default=0)
+    begun = max((entry.trial.block + 1 for entry in live.trials), default=0)
     yield GaugeMetricFamily("dbdyno_block", "Number of the last block that has begun, from 1", begun)
 
 
@@ -97,28 +97,32 @@ def _trials(running: tuple[LiveTrial, ...]) -> Iterator[Family]:
     errors = CounterMetricFamily(
         "dbdyno_errors", "Errors of the trial by their code, with its warm-up", labels=(*LABELS, "code")
     )
-    for one in running:
-        labels = _labels_of_trial(one)
-        connections.add_metric(labels, one.trial.point.connections)
-        transactions.add_metric(labels, sum(part.events for part in one.parts))
+    for entry in running:
+        labels = _labels_of_trial(entry)
+        connections.add_metric(labels, entry.trial.point.connections)
+        transactions.add_metric(labels, sum(part.events for part in entry.parts))
         codes: Counter[str] = Counter()
-        for part in one.parts:
+        for part in entry.parts:
             codes.update(part.errors)
         for code, count in sorted(codes.items()):
             errors.add_metric((*labels, code), count)
-        if one.parts:
-            last = one.parts[-1]
+        if entry.parts:
+            last = entry.parts[-1]
             throughput.add_metric((*labels, last.phase), last.throughput)
-            known = merge([last.latency_us])
-            ends_us = float(min(known, default=0)), float(max(known, default=0))
+            latencies_us = merge([last.latency_us])
+            ends_us = float(min(latencies_us, default=0)), float(max(latencies_us, default=0))
             for quantile in QUANTILES:
-                if (value := percentile(known, quantile * 100.0, *ends_us)) is not None:
+                if (value := percentile(latencies_us, quantile * 100.0, *ends_us)) is not None:
                     latency.add_metric((*labels, last.phase, str(quantile)), value.value_us / 1e6)
     yield from (connections, throughput, latency, transactions, errors)
 
 
-def _labels_of_trial(one: LiveTrial) -> tuple[str, str, str]:
-    return one.trial.variant, one.trial.workload, Point.of(one.trial.point.as_dict()).label
+def _labels_of_trial(live_trial: LiveTrial) -> tuple[str, str, str]:
+    return (
+        live_trial.trial.variant,
+        live_trial.trial.workload,
+        Point.of(live_trial.trial.point.as_dict()).label,
+    )
 
 
 _CHANGE_LABELS = (*LABELS, "baseline", "metric")
@@ -151,14 +155,14 @@ def _results(judged: JudgedRun, timestamp: float | None) -> Iterator[Family]:
         metric: GaugeMetricFamily(name, f"{text}, median over the blocks", labels=LABELS)
         for metric, (name, text) in _FAMILIES.items()
     }
-    for one in judged.series:
-        labels = _labels(one)
-        for state, count in Counter(trial.status for trial in one.trials).items():
+    for entry in judged.series:
+        labels = _labels(entry)
+        for state, count in Counter(trial.status for trial in entry.trials).items():
             trials.add_metric((*labels, state), count, timestamp)
         for metric in judged.metrics:
-            if "value" not in (known := one.summary(metric)):
+            if "value" not in (summary_of_metric := entry.summary(metric)):
                 continue
-            value = scaled(metric, known["value"], 1.0)
+            value = scaled(metric, summary_of_metric["value"], 1.0)
             percent = percentile_of(metric)
             if percent is None:
                 families[metric].add_metric(labels, value, timestamp)

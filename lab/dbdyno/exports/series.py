@@ -38,12 +38,12 @@ class Series:
         """The known ones of value, lower and upper: the median over the blocks, minimum and maximum. A median
         that is only a bound is not known. The throughput is 0 if the server failed.
         """
-        bounds = [one for trial in self.trials if (one := _bounds(trial, metric)) is not None]
+        bounds = [pair for trial in self.trials if (pair := _bounds(trial, metric)) is not None]
         if not bounds:
             return {}
         lows, highs = zip(*bounds, strict=True)
-        known = {"value": (median(lows), median(highs)), "lower": (min(lows),), "upper": (max(highs),)}
-        return {key: ends[0] for key, ends in known.items() if ends[0] == ends[-1] < math.inf}
+        extremes = {"value": (median(lows), median(highs)), "lower": (min(lows),), "upper": (max(highs),)}
+        return {key: ends[0] for key, ends in extremes.items() if ends[0] == ends[-1] < math.inf}
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,9 @@ class JudgedRun:
     @property
     def metrics(self) -> list[str]:
         """The metrics of a trial: those of every run, then the others of design.metrics."""
-        return [one for one in dict.fromkeys((*_METRICS, *self.experiment.metrics)) if one != CAPACITY]
+        return [
+            metric for metric in dict.fromkeys((*_METRICS, *self.experiment.metrics)) if metric != CAPACITY
+        ]
 
     @property
     def series(self) -> Iterator[Series]:
@@ -95,8 +97,10 @@ class JudgedRun:
             trials = [trial for trial in self.trials if trial.workload == workload.title]
             for point in sorted({trial.point for trial in trials}):
                 for variant in variants:
-                    own = [one for one in trials if (one.point, one.variant) == (point, variant)]
-                    yield Series(variant, workload.title, point, own)
+                    of_variant = [
+                        trial for trial in trials if (trial.point, trial.variant) == (point, variant)
+                    ]
+                    yield Series(variant, workload.title, point, of_variant)
 
     @property
     def changes(self) -> Iterator[Change]:

@@ -29,8 +29,8 @@ def as_bencher(run: Run) -> str:
     benchmarks: Benchmarks = {}
     for series in judged.series:
         for metric in judged.metrics:
-            if "value" in (known := series.summary(metric)):
-                entry = {_KEYS[key]: scaled(metric, value, 1e9) for key, value in known.items()}
+            if "value" in (summary_of_metric := series.summary(metric)):
+                entry = {_KEYS[key]: scaled(metric, value, 1e9) for key, value in summary_of_metric.items()}
                 benchmarks.setdefault(series.name, {})[_measure(metric)] = entry
     for change in judged.changes:
         if "value" in (ratios := change.ratios):
@@ -66,10 +66,10 @@ def _lines(judged: JudgedRun) -> Iterator[str]:
     for metric in judged.metrics:
         better = "higher" if metric in HIGHER_IS_BETTER else "lower"
         yield f"Unit {_unit(metric)} better={better}"
-    for trial in (one for series in judged.series for one in series.trials):
+    for trial in (entry for series in judged.series for entry in series.trials):
         if trial.failure is not None:
             yield f"# trial {trial.index + 1}: {' '.join(trial.failure.split())}"
-        elif bounds := [latency_name(one) for one in judged.metrics if _is_bound(trial, one)]:
+        elif bounds := [latency_name(entry) for entry in judged.metrics if _is_bound(trial, entry)]:
             yield f"# trial {trial.index + 1}: only lower bounds are known of {', '.join(bounds)} latency"
         values = [
             f"{scaled(metric, value, 1e9):.10g} {_unit(metric)}"

@@ -89,8 +89,8 @@ def start_node(options: NodeOptions) -> str:
             "See ray start --help; dbdyno fleet down stops what dbdyno has started before",
             ExitCode.NOT_REACHABLE,
         )
-    own = re.search(r"Local node IP: (\S+)", answer.stdout)
-    return options.join or f"{options.host or (own[1] if own else 'HOST')}:{options.port}"
+    address = re.search(r"Local node IP: (\S+)", answer.stdout)
+    return options.join or f"{options.host or (address[1] if address else 'HOST')}:{options.port}"
 
 
 def stop_nodes() -> int:

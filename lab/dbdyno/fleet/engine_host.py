@@ -145,9 +145,9 @@ class EngineHost:
         unfinished.write_bytes(content)
         unfinished.chmod(0o700)
         unfinished.rename(path)
-        for other in self._programs.iterdir():
-            if time.time() - other.stat().st_mtime > UNUSED_S_MAX:
-                shutil.rmtree(other, ignore_errors=True)
+        for program in self._programs.iterdir():
+            if time.time() - program.stat().st_mtime > UNUSED_S_MAX:
+                shutil.rmtree(program, ignore_errors=True)
         return str(path)
 
     def _program_path(self, name: str, digest: str) -> Path:

@@ -128,7 +128,7 @@ class FleetEngine(Engine):
         if not self._places:
             self._places = self._carrier.place(self._fleet.engines, self._fleet.per_host)
             _LOG.debug(
-                "placed %d engines: %s", len(self._places), ", ".join(one.name for one in self._places)
+                "placed %d engines: %s", len(self._places), ", ".join(place.name for place in self._places)
             )
 
     def _release(self) -> None:
@@ -198,11 +198,11 @@ class FleetEngine(Engine):
         cpus = sorted(parse_cpus(request.cpus)) if local and request.cpus else None
         starting = []
         for index, place in enumerate(places):
-            own = replace_paths(watched(plan), partial(_path_on_host, paths[index]))
-            own["segment"] = {"index": index, "count": len(places)}
-            if "start" in own:
-                own["start"] = {"on-command": {"start_timeout_us": START_WAIT_US}}
-            line = json.dumps(own, allow_nan=False).encode() + b"\n"
+            plan_of_place = replace_paths(watched(plan), partial(_path_on_host, paths[index]))
+            plan_of_place["segment"] = {"index": index, "count": len(places)}
+            if "start" in plan_of_place:
+                plan_of_place["start"] = {"on-command": {"start_timeout_us": START_WAIT_US}}
+            line = json.dumps(plan_of_place, allow_nan=False).encode() + b"\n"
             argv, environment = [programs[index], request.command], dict(request.environment)
             starting.append(place.call("start", argv, line, environment, cpus))
         wait_for_all(list(zip(places, starting, strict=True)), SEND_S_MAX)
@@ -328,8 +328,8 @@ def name_on_host(path: str) -> str:
 def replace_paths(value: Any, path_of: Callable[[str], str], key: str = "") -> Any:
     """A plan with `path_of(path)` for the path of each file of this machine."""
     if isinstance(value, Mapping):
-        return {name: replace_paths(one, path_of, name) for name, one in value.items()}
+        return {name: replace_paths(entry, path_of, name) for name, entry in value.items()}
     if isinstance(value, list):
-        return [replace_paths(one, path_of, key) for one in value]
+        return [replace_paths(entry, path_of, key) for entry in value]
     is_file = key in _FILE_KEYS and isinstance(value, str) and value.startswith("/") and Path(value).is_file()
     return path_of(value) if is_file else value

@@ -190,7 +190,7 @@ class RayCarrier(Carrier):
 
     def _describe_hosts(self) -> str:
         hosts = self._hosts()
-        listed = ", ".join(f"{one['host']} with {one['cpus']:g} CPUs" for one in hosts)
+        listed = ", ".join(f"{host['host']} with {host['cpus']:g} CPUs" for host in hosts)
         return f"The cluster has {len(hosts)} hosts: {listed}" if hosts else "The cluster has no hosts"
 
 

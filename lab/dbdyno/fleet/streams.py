@@ -126,7 +126,7 @@ class Streams:
         running = [index for index in self._wrote if index not in self.ends]
         if not self.starts_us or not running:
             return
-        index = min(running, key=lambda one: self._wrote[one])
+        index = min(running, key=lambda entry: self._wrote[entry])
         others_write = not self.ends and now - max(self._wrote.values()) < WRITES_S
         limit_s = SILENT_S if others_write else SILENT_S + self._drain_s
         if now - self._wrote[index] > limit_s:

@@ -39,7 +39,9 @@ class Translator:
         """The text in this language."""
         if not isinstance(text, Text):
             return text
-        values = {name: self(one) if isinstance(one, str) else one for name, one in text.values.items()}
+        values = {
+            name: self(value) if isinstance(value, str) else value for name, value in text.values.items()
+        }
         return self._pattern(text).format(**values)
 
     def markup(self, text: str) -> Markup:
@@ -47,7 +49,8 @@ class Translator:
         if not isinstance(text, Text):
             return escape(text)
         values = {
-            name: self.markup(one) if isinstance(one, str) else one for name, one in text.values.items()
+            name: self.markup(value) if isinstance(value, str) else value
+            for name, value in text.values.items()
         }
         return Markup(escape(self._pattern(text)).format(**values))  # noqa: S704 — escaped.
 
@@ -56,8 +59,8 @@ class Translator:
         if isinstance(value, Text):
             return self(value)
         if isinstance(value, dict):
-            return {self.inside(key): self.inside(one) for key, one in value.items()}
-        return [self.inside(one) for one in value] if isinstance(value, list) else value
+            return {self.inside(key): self.inside(entry) for key, entry in value.items()}
+        return [self.inside(entry) for entry in value] if isinstance(value, list) else value
 
     def pattern(self, english: str) -> str:
         """The translation of a pattern without values."""

@@ -161,8 +161,8 @@ def _little(recording: Recording) -> Iterator[str]:
 
 def _little_in_slices(recording: Recording) -> Iterator[str]:
     connections = recording.plan["load"]["connections"]
-    least_us = connections * sum(one["end_us"] - one["start_us"] for one in recording.slices)
-    most_us = connections * sum(one["paused_us"] - one["resumed_us"] for one in recording.slices)
+    least_us = connections * sum(entry["end_us"] - entry["start_us"] for entry in recording.slices)
+    most_us = connections * sum(entry["paused_us"] - entry["resumed_us"] for entry in recording.slices)
     busy_us = recording.measure["latency_sum_us"]
     if not least_us * (1 - LITTLE_TOLERANCE) <= busy_us <= most_us * (1 + LITTLE_TOLERANCE):
         yield (

@@ -58,16 +58,16 @@ class Evidence:
     # Seconds from the beginning of a block to that of the next one, the median; None if unknown.
     block_s: float | None = None
 
-    def add(self, other: Evidence) -> None:
+    def add(self, evidence: Evidence) -> None:
         """Add what is known about other trials."""
-        self.trials += other.trials
-        self.contradictions |= other.contradictions
-        self.costs |= other.costs
-        self.unread |= other.unread
-        self.states |= other.states
-        self.warnings |= other.warnings
-        self.attempts |= other.attempts
-        self.engines |= other.engines
+        self.trials += evidence.trials
+        self.contradictions |= evidence.contradictions
+        self.costs |= evidence.costs
+        self.unread |= evidence.unread
+        self.states |= evidence.states
+        self.warnings |= evidence.warnings
+        self.attempts |= evidence.attempts
+        self.engines |= evidence.engines
 
 
 @dataclass
@@ -91,21 +91,21 @@ def scheduled(run: Run) -> Experiment:
     return experiment.model_copy(update={"design": design})
 
 
-def gather(run: Run, experiment: Experiment, known: Known | None = None) -> Evidence:
+def gather(run: Run, experiment: Experiment, earlier: Known | None = None) -> Evidence:
     """Read every trial. Those of the same block, workload and load get the same warm-up cut
     (measure/window.py).
 
     With `design.stop` only finished blocks count, and the trials are in the order in which the blocks were
-    finished. What is in `known` is not read again. Raises StoreProblem if the
+    finished. What is in `earlier` is not read again. Raises StoreProblem if the
     run cannot be read.
     """
-    known = known or Known()
+    earlier = earlier or Known()
     stored = {trial.index: trial for trial in run.trials()}
     schedule = run.schedule()
     finished = _finished_blocks(schedule, stored) if experiment.design.stop else {}
     blocks = {planned.block for planned in schedule if planned.repeats is None}
     blocks &= finished.keys() or blocks
-    evidence = Evidence(foreign_load(list(stored.values()), schedule, sorted(blocks), known.foreign))
+    evidence = Evidence(foreign_load(list(stored.values()), schedule, sorted(blocks), earlier.foreign))
     evidence.block_s = _block_seconds(schedule, stored)
     counted: list[ScheduleEntry] = []
     for planned in schedule:
@@ -115,7 +115,7 @@ def gather(run: Run, experiment: Experiment, known: Known | None = None) -> Evid
             planned.index, planned.block, planned.variant, planned.workload, planned.point.as_dict()
         )
         if entry.block in evidence.foreign.replaced:
-            other = evidence.foreign.replaced[entry.block] + 1
+            attempts = evidence.foreign.replaced[entry.block] + 1
             trial = stored.get(entry.index)
             if trial is not None and trial.failed_by == "server":
                 reason = str(trial.meta.get("reason") or "failed")
@@ -123,7 +123,9 @@ def gather(run: Run, experiment: Experiment, known: Known | None = None) -> Evid
             evidence.replaced.append(
                 MeasuredTrial(
                     entry,
-                    compose("replaced by block {other} because other processes used the CPUs", other=other),
+                    compose(
+                        "replaced by block {other} because other processes used the CPUs", other=attempts
+                    ),
                     "harness",
                 )
             )
@@ -135,12 +137,12 @@ def gather(run: Run, experiment: Experiment, known: Known | None = None) -> Evid
     for _, group in groupby(counted, key=_group_key):
         entries = list(group)
         key = tuple(entry.index for entry in entries)
-        measured = known.groups.get(key)
+        measured = earlier.groups.get(key)
         if measured is None:
             measured = Evidence(evidence.foreign)
             _measure_group(entries, stored, experiment, measured)
             if all(index in stored and stored[index].is_result for index in key):
-                known.groups[key] = measured
+                earlier.groups[key] = measured
         evidence.add(measured)
     evidence.trials.sort(key=lambda trial: (finished.get(trial.block, 0), trial.index))
     return evidence
@@ -156,7 +158,9 @@ def _finished_blocks(schedule: Sequence[Trial], stored: Mapping[int, StoredTrial
             # Runs of older versions have only the time.
             start = (trial.sequence, int(trial.meta.get("started_unix_us") or 0), planned.index)
             last_start[planned.block] = max(start, last_start.get(planned.block, start))
-    return {block: place for place, block in enumerate(sorted(last_start, key=lambda one: last_start[one]))}
+    return {
+        block: place for place, block in enumerate(sorted(last_start, key=lambda entry: last_start[entry]))
+    }
 
 
 def _block_seconds(schedule: Sequence[Trial], stored: Mapping[int, StoredTrial]) -> float | None:
@@ -191,7 +195,9 @@ def _measure_group(
         recording = read(trial.records(), trial.meta.get("slices"))
         evidence.warnings[entry.index] = [*recording.warnings, *generator_delays(recording)]
         if attempts := trial.attempts:
-            evidence.attempts[entry.index] = [str(one.meta.get("reason") or "failed") for one in attempts]
+            evidence.attempts[entry.index] = [
+                str(attempt.meta.get("reason") or "failed") for attempt in attempts
+            ]
         failed = failure(trial, recording)
         if failed is None and (gaps := _gaps(recording)):
             failed = gaps, "harness"
@@ -255,8 +261,8 @@ def _measure(
     metrics: Sequence[str],
 ) -> MeasuredTrial:
     """The result of a complete recording. After the common warm-up cut no transaction may be left."""
-    percents = {one: percent for one in metrics if (percent := percentile_of(one)) is not None}
-    further = {one: percent for one, percent in percents.items() if one not in PERCENTILES}
+    percents = {metric: percent for metric in metrics if (percent := percentile_of(metric)) is not None}
+    further = {value: percent for value, percent in percents.items() if value not in PERCENTILES}
     try:
         trial_figures = figures(recording, window, further)
     except INCOMPLETE:
@@ -295,12 +301,12 @@ def background_figures(
     """
     variant = experiment.variant(str(trial.meta["variant"]))
     by_title = {}
-    for one in experiment.backgrounds(variant, str(trial.meta["workload"])):
-        own = read(trial.background(one.title))
-        shift_us = recording.start_unix_us - own.start_unix_us
+    for entry in experiment.backgrounds(variant, str(trial.meta["workload"])):
+        background_records = read(trial.background(entry.title))
+        shift_us = recording.start_unix_us - background_records.start_unix_us
         inside = [
             i
-            for i in own.intervals
+            for i in background_records.intervals
             if i["start_us"] >= window.start_us + shift_us and i["end_us"] <= window.end_us + shift_us
         ]
         counted_us = inside[-1]["end_us"] - inside[0]["start_us"] if inside else 0
@@ -309,11 +315,13 @@ def background_figures(
         if inside:
             with suppress(*INCOMPLETE):
                 # What was unfinished when the load was stopped was due after the window.
-                own.measure["censored_us"] = own.measure["drained_us"] = ()
-                of_load = figures(own, Window(inside[0]["start_us"], inside[-1]["end_us"], None))
-        by_title[one.title] = BackgroundFigures(
-            rate=one.rate,
-            connections=one.connections,
+                background_records.measure["censored_us"] = background_records.measure["drained_us"] = ()
+                of_load = figures(
+                    background_records, Window(inside[0]["start_us"], inside[-1]["end_us"], None)
+                )
+        by_title[entry.title] = BackgroundFigures(
+            rate=entry.rate,
+            connections=entry.connections,
             counted_us=counted_us,
             throughput=events * 1e6 / counted_us if counted_us else 0.0,
             figures=of_load,

@@ -50,13 +50,13 @@ def figures(recording: Recording, window: Window, further: Mapping[str, float] |
     high_us = max(high for part in counted if (high := part["latency_max_us"]) is not None)
     further = further or {}
     weighted = slices.latencies(recording)
-    known = weighted or merge(part["latency_us"] for part in counted)
-    latencies = _latencies(recording, counted, known, (low_us, high_us), PERCENTILES | dict(further))
+    latencies_us = weighted or merge(part["latency_us"] for part in counted)
+    latencies = _latencies(recording, counted, latencies_us, (low_us, high_us), PERCENTILES | dict(further))
     mean_us = (
         slices.mean_us(weighted) if weighted else sum(part["latency_sum_us"] for part in counted) / events
     )
     dropped = sum(part["dropped"] for part in counted)
-    censored = [name for name, one in latencies.items() if one.censored]
+    censored = [name for name, latency in latencies.items() if latency.censored]
     if dropped or _raises_mean(_censored(recording, counted), events, mean_us):
         censored.insert(0, LATENCY_MEAN)
     intervals = _intervals(recording, window)
@@ -67,10 +67,14 @@ def figures(recording: Recording, window: Window, further: Mapping[str, float] |
         throughput=events / (window.length_us / MICROSECONDS),
         latency_mean_us=mean_us,
         latency_min_us=low_us,
-        **{name: one.value_us for name, one in latencies.items() if name not in further},
-        percentiles={name: one.value_us for name, one in latencies.items() if name in further},
+        **{name: latency.value_us for name, latency in latencies.items() if name not in further},
+        percentiles={name: latency.value_us for name, latency in latencies.items() if name in further},
         censored=tuple(censored),
-        at_most={name: one.at_most_us for name, one in latencies.items() if math.isfinite(one.at_most_us)},
+        at_most={
+            name: latency.at_most_us
+            for name, latency in latencies.items()
+            if math.isfinite(latency.at_most_us)
+        },
         errors=dict(sorted(errors.items())),
         error_classes=classes,
         errors_per_1000=sum(errors.values()) / events * 1000.0,
@@ -106,7 +110,7 @@ def _errors(recording: Recording, parts: Sequence[Span]) -> tuple[dict[str, int]
     if not recording.is_sliced:
         return errors, classes
     of_trial = recording.measure.get("error_classes", {})
-    outage = {code: one for code, one in of_trial.items() if one in OUTAGE_CLASSES}
+    outage = {code: entry for code, entry in of_trial.items() if entry in OUTAGE_CLASSES}
     return {**errors, **{code: recording.measure["errors"][code] for code in outage}}, {**classes, **outage}
 
 
@@ -123,29 +127,29 @@ def merge_classes(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
 def _latencies(
     recording: Recording,
     parts: Sequence[Span],
-    known: Histogram,
+    latencies_us: Histogram,
     ends_us: tuple[float, float],
     percents: Mapping[str, float],
 ) -> dict[str, Percentile]:
     """The percentiles and the maximum over `parts`, by the names of the figures.
 
-    `known` are the latencies, the smallest and the largest of which are `ends_us`. In an open loop the
+    `latencies_us` are the latencies, the smallest and the largest of which are `ends_us`. In an open loop the
     percentiles include transactions that were unfinished at the end of the measurement.
     """
     low_us, high_us = ends_us
-    if not known:
+    if not latencies_us:
         raise ValueError("the latency histogram is empty")
     drained = merge([recording.measure.get("drained_us", ())])
-    known = merge([list(known.items()), list(drained.items())])
+    latencies_us = merge([list(latencies_us.items()), list(drained.items())])
     if drained or recording.is_sliced:
         # The records have no exact maximum of the transactions that ended after the measurement, only
         # buckets.
-        high_us = max(high_us, float(max(known)))
+        high_us = max(high_us, float(max(latencies_us)))
     censored = _censored(recording, parts)
     latencies = {
         name: value
         for name, percent in percents.items()
-        if (value := percentile(known, percent, low_us, high_us, censored)) is not None
+        if (value := percentile(latencies_us, percent, low_us, high_us, censored)) is not None
     }
     longest_us = max(censored, default=0)
     latencies["latency_max_us"] = Percentile(max(high_us, float(longest_us)), censored=bool(censored))
@@ -273,10 +277,10 @@ SHOWN_BEYOND_MIN = 10
 
 def distribution(recording: Recording, window: Window) -> tuple[float, ...]:
     """The latency in microseconds at the first of `DISTRIBUTION_PERCENTS`: as many as are known."""
-    known = known_latencies(recording, window)
+    latencies = known_latencies(recording, window)
     total = sum(part["events"] for part in parts(recording, window))
-    shown = [one for one in DISTRIBUTION_PERCENTS if (100.0 - one) / 100.0 * total >= SHOWN_BEYOND_MIN]
-    values = [percentile(known, one, *_ends(known)) for one in shown]
+    shown = [entry for entry in DISTRIBUTION_PERCENTS if (100.0 - entry) / 100.0 * total >= SHOWN_BEYOND_MIN]
+    values = [percentile(latencies, entry, *_ends(latencies)) for entry in shown]
     return tuple(value.value_us for value in values if value is not None)
 
 
@@ -287,33 +291,37 @@ def statements(recording: Recording, window: Window) -> dict[str, StatementFigur
     if recording.is_sliced:
         return {}
     records = [
-        one
-        for one in recording.statement_records
-        if one["phase"] == "measure" and one["end_us"] > window.start_us
+        record
+        for record in recording.statement_records
+        if record["phase"] == "measure" and record["end_us"] > window.start_us
     ]
-    names = list(dict.fromkeys(name for one in records for name in one["kinds"]))
+    names = list(dict.fromkeys(name for record in records for name in record["kinds"]))
     events = sum(
-        one["events"]
-        for one in recording.intervals
-        if records and records[0]["start_us"] <= one["start_us"] and one["end_us"] <= records[-1]["end_us"]
+        interval["events"]
+        for interval in recording.intervals
+        if records
+        and records[0]["start_us"] <= interval["start_us"]
+        and interval["end_us"] <= records[-1]["end_us"]
     )
     result: dict[str, StatementFigures] = {}
     for name in names:
-        known = merge(one["kinds"][name]["latency_us"] for one in records if name in one["kinds"])
-        count = sum(one["kinds"][name]["count"] for one in records if name in one["kinds"])
+        latencies_us = merge(
+            record["kinds"][name]["latency_us"] for record in records if name in record["kinds"]
+        )
+        count = sum(record["kinds"][name]["count"] for record in records if name in record["kinds"])
         figures = {
             key: value.value_us
             for key, percent in FEW_PERCENTILES.items()
-            if (value := percentile(known, percent, *_ends(known))) is not None
+            if (value := percentile(latencies_us, percent, *_ends(latencies_us))) is not None
         }
         if events and len(figures) == len(FEW_PERCENTILES):
             result[name] = StatementFigures(per_transaction=count / events, **figures)
     return result
 
 
-def _ends(known: Histogram) -> tuple[float, float]:
+def _ends(histogram: Histogram) -> tuple[float, float]:
     """The lower edges of the first and last bucket."""
-    return float(min(known, default=0)), float(max(known, default=0))
+    return float(min(histogram, default=0)), float(max(histogram, default=0))
 
 
 @dataclass(frozen=True)
@@ -345,7 +353,7 @@ def preview(trial: StoredTrial, metric: str) -> Preview | None:
 
 def _series(recording: Recording, metric: str) -> tuple[float, ...]:
     parts: Sequence[Span] = recording.counted or [
-        one for one in recording.intervals if one["phase"] == "measure"
+        interval for interval in recording.intervals if interval["phase"] == "measure"
     ]
     return tuple(_value(part, metric) for part in parts)
 
@@ -370,8 +378,8 @@ def live_percentile_us(part: Part, percent: float) -> float | None:
     The engine's own figure if the trial has ended; else that of the transactions that have ended, exact to
     half a bucket (0.05 %).
     """
-    if (known := part.percentiles_us.get(f"p{percent:g}")) is not None:
-        return known
+    if (exact_us := part.percentiles_us.get(f"p{percent:g}")) is not None:
+        return exact_us
     latencies = merge([part.latency_us])
     if not latencies:
         return None

@@ -58,19 +58,19 @@ def foreign_load(
     stored: Sequence[StoredTrial],
     schedule: Sequence[Trial],
     blocks: Collection[int],
-    known: dict[int, ForeignRecord | None] | None = None,
+    earlier: dict[int, ForeignRecord | None] | None = None,
 ) -> ForeignLoad:
     """The foreign load of a run; `blocks` are the numbers of the planned blocks that count, unless a repeat
-    replaces them. `known` has the loads that earlier calls have read, by the trial's index.
+    replaces them. `earlier` has the loads that earlier calls have read, by the trial's index.
     """
-    known = {} if known is None else known
+    earlier = {} if earlier is None else earlier
     replaced = replacements(schedule, {trial.index for trial in stored if trial.is_result})
     block_of = {trial.index: trial.block for trial in schedule}
     loads: dict[int, ForeignRecord] = {}
     for trial in stored:
-        load = known[trial.index] if trial.index in known else read_foreign_load(trial.server)
+        load = earlier[trial.index] if trial.index in earlier else read_foreign_load(trial.server)
         if trial.is_result:
-            known[trial.index] = load
+            earlier[trial.index] = load
         if load is not None and trial.index in block_of:
             loads[trial.index] = load
     loads = subtract_interrupts(loads, schedule)
@@ -87,13 +87,13 @@ def foreign_load(
     findings: list[Finding] = []
     remaining: dict[str, tuple[int, ...]] = {}
     for workload in dict.fromkeys(trial.workload for trial in schedule):
-        own = {trial.index for trial in schedule if trial.workload == workload} & loads.keys()
-        by_block = largest_shares((block_of[index], shares[index]) for index in own)
+        indexes = {trial.index for trial in schedule if trial.workload == workload} & loads.keys()
+        by_block = largest_shares((block_of[index], shares[index]) for index in indexes)
         counted_share = {block: by_block.get(replaced.get(block, block), 0.0) for block in blocks}
         if disturbed := tuple(disturbed_blocks(counted_share)):
             remaining[workload] = disturbed
             counting = {replaced.get(block, block) for block in disturbed}
-            evidence = summarize(index for index in own if block_of[index] in counting)
+            evidence = summarize(index for index in indexes if block_of[index] in counting)
             findings.append(_remaining(workload, disturbed, len(blocks), evidence))
     if replaced and not remaining:
         evidence = summarize(index for index in loads if block_of[index] in replaced)
@@ -131,9 +131,9 @@ def shares_of_pairs(
     return {
         block: (of_baseline, of_variant)
         for block, base in baseline.items()
-        if (other := variant.get(block))
+        if (measured := variant.get(block))
         and (of_baseline := base.foreign_to_remove) is not None
-        and (of_variant := other.foreign_to_remove) is not None
+        and (of_variant := measured.foreign_to_remove) is not None
     }
 
 
@@ -141,14 +141,14 @@ def shares_of_blocks(
     trials: Iterable[MeasuredTrial], baseline: str, variant: str
 ) -> dict[int, tuple[float, float]]:
     """The same, as means over all loads of each block."""
-    known: dict[int, dict[str, list[float]]] = {}
+    table: dict[int, dict[str, list[float]]] = {}
     for trial in trials:
         share = trial.foreign_to_remove
         if trial.is_result and share is not None:
-            known.setdefault(trial.block, {}).setdefault(trial.variant, []).append(share)
+            table.setdefault(trial.block, {}).setdefault(trial.variant, []).append(share)
     return {
         block: (fmean(by_variant[baseline]), fmean(by_variant[variant]))
-        for block, by_variant in known.items()
+        for block, by_variant in table.items()
         if baseline in by_variant and variant in by_variant
     }
 

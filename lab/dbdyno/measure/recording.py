@@ -90,7 +90,7 @@ def read(records: Iterable[Record], slices: Mapping[str, int] | None = None) -> 
         kind, data = record["type"], record["data"]
         if kind == "hello":
             recording.plan = data.get("plan", {})
-            recording.statements = sum(one["per_event"] for one in data.get("statements", ()))
+            recording.statements = sum(entry["per_event"] for entry in data.get("statements", ()))
         elif kind == "phase":
             recording.start_unix_us = int(data["at_unix_us"]) - int(data["at_us"])
         elif kind == "tick":

@@ -99,9 +99,13 @@ def _idle(server: ServerRecord) -> IdleWork | None:
     cpus = server.get("identity", {}).get("cpus")
     if "slices" not in server or not isinstance(cpus, str) or server["slices"]["idle"]["seconds"] <= 0.0:
         return None
-    idle, own = server["slices"]["idle"], parse_cpus(cpus)
+    idle, server_cpus = server["slices"]["idle"], parse_cpus(cpus)
     busy_s = max(0.0, idle["cpu_s"] - _COUNT_ERROR_S)
-    return IdleWork(own, busy_s / idle["seconds"] / len(own), idle["write_bytes"] / idle["seconds"] / 2**20)
+    return IdleWork(
+        server_cpus,
+        busy_s / idle["seconds"] / len(server_cpus),
+        idle["write_bytes"] / idle["seconds"] / 2**20,
+    )
 
 
 def _ends(server: ServerRecord) -> dict[str, float]:

@@ -41,9 +41,9 @@ def keep_common(recordings: Sequence[Recording]) -> bool:
     """
     sliced = [recording for recording in recordings if recording.is_sliced]
     if sliced:
-        common = set.intersection(*({one["slice"] for one in recording.counted} for recording in sliced))
+        common = set.intersection(*({entry["slice"] for entry in recording.counted} for recording in sliced))
         for recording in sliced:
-            recording.counted = [one for one in recording.counted if one["slice"] in common]
+            recording.counted = [entry for entry in recording.counted if entry["slice"] in common]
     return all(recording.counted for recording in sliced)
 
 
@@ -56,7 +56,7 @@ def window(recording: Recording) -> Window:
 def drift(recording: Recording) -> Drift:
     """How throughput changed between parts of a trial."""
     counted = recording.counted
-    warmup = [one for one in recording.slices if one["slice"] < recording.first_slice]
+    warmup = [entry for entry in recording.slices if entry["slice"] < recording.first_slice]
     return Drift(
         within=_log_ratio(counted[len(counted) // 2 :], counted[: len(counted) // 2]),
         late=_log_ratio(counted, warmup[len(warmup) // 2 :]),
@@ -82,21 +82,24 @@ def latencies(recording: Recording) -> dict[int, int]:
             return float(at_resume + in_guard + in_slice)
         return float(in_slice + in_guard * latency_us / guard_us)
 
-    known = merge(buckets for part in parts for buckets in (part["latency_us"], part["in_flight_latency_us"]))
+    latencies_us = merge(
+        buckets for part in parts for buckets in (part["latency_us"], part["in_flight_latency_us"])
+    )
     return {
-        lower_us: round(1000 * count * in_slice / recorded(lower_us)) for lower_us, count in known.items()
+        lower_us: round(1000 * count * in_slice / recorded(lower_us))
+        for lower_us, count in latencies_us.items()
     }
 
 
-def mean_us(known: Histogram) -> float:
+def mean_us(histogram: Histogram) -> float:
     """The mean of `latencies`."""
-    total = sum((lower + (bucket_width_us(lower) - 1) / 2.0) * count for lower, count in known.items())
-    return total / sum(known.values())
+    total = sum((lower + (bucket_width_us(lower) - 1) / 2.0) * count for lower, count in histogram.items())
+    return total / sum(histogram.values())
 
 
 def throughputs(recording: Recording) -> dict[int, float]:
     """Number of each slice that counts -> transactions per second."""
-    return {one["slice"]: _rate([one]) for one in recording.counted}
+    return {entry["slice"]: _rate([entry]) for entry in recording.counted}
 
 
 def block_ratio(weights: Sequence[tuple[float, MeasuredTrial]], metric: str) -> float | None:
@@ -128,8 +131,8 @@ def _log_ratio(later: Sequence[Slice], earlier: Sequence[Slice]) -> float | None
 def _rate(slices: Sequence[Slice]) -> float:
     """Transactions per second; 0 without slices."""
     length_us = _length_us(slices)
-    return sum(one["events"] for one in slices) / (length_us / 1e6) if length_us else 0.0
+    return sum(entry["events"] for entry in slices) / (length_us / 1e6) if length_us else 0.0
 
 
 def _length_us(slices: Sequence[Slice]) -> int:
-    return sum(one["end_us"] - one["start_us"] for one in slices)
+    return sum(entry["end_us"] - entry["start_us"] for entry in slices)

@@ -88,7 +88,7 @@ def attribute(
     """The series of a document, in the order of their first results. `occupied` are the indexes of lines that
     are no headings.
     """
-    headings = Headings(document, occupied | {one.table for one in results})
+    headings = Headings(document, occupied | {result.table for result in results})
     groups = _groups(results, headings, _SettingsByLine(document, settings))
     _separate_conditions(groups)
     all_series: list[Series] = []
@@ -125,7 +125,7 @@ def _groups(results: Sequence[Result], headings: Headings, settings: _SettingsBy
     previous = -1
     for result in results:
         is_row = result.table >= 0
-        known = settings.at(result.first)
+        settings_there = settings.at(result.first)
         name = (result.table, result.label, result.workload)
         if is_row and name in of_table:
             of_table[name].results.append(result)
@@ -139,11 +139,18 @@ def _groups(results: Sequence[Result], headings: Headings, settings: _SettingsBy
         if workload and not heading.text and last is not None:
             heading = last.heading
         has_workload = bool(result.workload or result.label or not workload)
-        one = result if has_workload else replace(result, workload=workload)
-        if last is not None and heading is NO_HEADING and not is_row and last.continues_with(one, known):
-            last.results.append(one)
+        completed = result if has_workload else replace(result, workload=workload)
+        if (
+            last is not None
+            and heading is NO_HEADING
+            and not is_row
+            and last.continues_with(completed, settings_there)
+        ):
+            last.results.append(completed)
         else:
-            groups.append(_Group([one], heading, known, headings.has_run_number(previous + 1, begin)))
+            groups.append(
+                _Group([completed], heading, settings_there, headings.has_run_number(previous + 1, begin))
+            )
             if is_row:
                 of_table[name] = groups[-1]
         previous = max(previous, result.last)
@@ -162,32 +169,32 @@ def _separate_conditions(groups: Sequence[_Group]) -> None:
     for same in named.values():
         if len(same) < 2 or not _have_figures_in_common(same):
             continue
-        for texts in ([one.heading.text for one in same], [one.heading.section for one in same]):
+        for texts in ([entry.heading.text for entry in same], [entry.heading.section for entry in same]):
             if len(set(texts)) > 1:
-                separated.update((one.first.table, text) for one, text in zip(same, texts, strict=True))
+                separated.update((entry.first.table, text) for entry, text in zip(same, texts, strict=True))
                 break
         else:
-            if not all(one.has_run_number for one in same[1:]):
-                for one in same:
-                    one.doubt = compose(
+            if not all(entry.has_run_number for entry in same[1:]):
+                for value in same:
+                    value.doubt = compose(
                         "tables without different headings are taken for repetitions of each other"
                     )
     for group in groups:
         condition = separated.get(group.first.table) if group.first.label else None
         if condition:
             group.results = [
-                replace(one, workload=", ".join(part for part in (condition, one.workload) if part))
-                for one in group.results
+                replace(result, workload=", ".join(part for part in (condition, result.workload) if part))
+                for result in group.results
             ]
 
 
 def _have_figures_in_common(groups: Sequence[_Group]) -> bool:
     seen: set[tuple[int | None, str]] = set()
     for group in groups:
-        own = {(one.connections, name) for one in group.results for name in one.figures}
-        if own & seen:
+        places = {(result.connections, name) for result in group.results for name in result.figures}
+        if places & seen:
             return True
-        seen |= own
+        seen |= places
     return False
 
 
@@ -208,12 +215,12 @@ def baseline_first(series: Sequence[Series]) -> list[Series]:
     heading says that something is off or as before.
     """
     marked = [
-        one
-        for one in series
-        if one.heading.rank < SENTENCE and _BASELINE.search(f"{one.label} {one.heading.text}")
+        entry
+        for entry in series
+        if entry.heading.rank < SENTENCE and _BASELINE.search(f"{entry.label} {entry.heading.text}")
     ]
     first = marked[0] if len(marked) == 1 and series[0].label else series[0]
-    return [first, *(one for one in series if one is not first)]
+    return [first, *(entry for entry in series if entry is not first)]
 
 
 def _series_of(
@@ -221,23 +228,23 @@ def _series_of(
 ) -> Series | None:
     """The series to which a group belongs; None if it begins a new one."""
     first, heading = group.first, group.heading
-    known = index.get(group.key)
+    position = index.get(group.key)
     if first.label:
-        return known
+        return position
     last = all_series[-1] if all_series else None
     if last is not None and first.workload and last.workload != first.workload:
         # Workloads may alternate.
         last = index.get(("last", first.workload))
     if last is None or last.label:
-        return known if heading.text else None
-    loads = {one.connections for one in group.results}
+        return position if heading.text else None
+    loads = {result.connections for result in group.results}
     is_again = bool(loads & last.loads)
     if is_again and not _have_equal_values(group.settings, last.settings):
-        is_known = known is not None and _have_equal_values(group.settings, known.settings)
-        return known if is_known else None
-    if heading.text and heading.rank < SENTENCE and known is not None:
+        is_known = position is not None and _have_equal_values(group.settings, position.settings)
+        return position if is_known else None
+    if heading.text and heading.rank < SENTENCE and position is not None:
         # A heading that came before continues its variant: outputs may alternate.
-        return known
+        return position
     if is_again and not heading.text and first.table >= 0 and not group.has_run_number:
         group.doubt = compose("tables without different headings are taken for repetitions of each other")
     if is_again and heading.text and heading.rank == SENTENCE:
@@ -245,9 +252,9 @@ def _series_of(
     return None if is_again and heading.text else last
 
 
-def _have_equal_values(one: Mapping[str, tuple[str, int]], other: Mapping[str, tuple[str, int]]) -> bool:
-    return len(one) == len(other) and all(
-        name in other and other[name][0] == value for name, (value, _) in one.items()
+def _have_equal_values(first: Mapping[str, tuple[str, int]], second: Mapping[str, tuple[str, int]]) -> bool:
+    return len(first) == len(second) and all(
+        name in second and second[name][0] == value for name, (value, _) in first.items()
     )
 
 
@@ -284,34 +291,34 @@ class _SettingsByLine:
 
 def differing_settings(series: Sequence[Series]) -> list[str]:
     """Names of the settings that all series show, with different values."""
-    shared = set.intersection(*(set(one.settings) for one in series)) if series else set()
-    return sorted(name for name in shared if len({one.settings[name][0] for one in series}) > 1)
+    shared = set.intersection(*(set(entry.settings) for entry in series)) if series else set()
+    return sorted(name for name in shared if len({entry.settings[name][0] for entry in series}) > 1)
 
 
 def _name(series: Sequence[Series]) -> None:
     """Gives the series without a name one. Headings that come again under other ones name the workload, and
     those above them the variant, unless one of them says that something is off or as before.
     """
-    unnamed = [one for one in series if not one.label]
+    unnamed = [entry for entry in series if not entry.label]
     names = differing_settings(unnamed) if len(unnamed) > 1 else []
     sections: dict[str, set[str]] = {}
-    for one in unnamed:
-        sections.setdefault(one.heading.text, set()).add(one.heading.section)
+    for nameless in unnamed:
+        sections.setdefault(nameless.heading.text, set()).add(nameless.heading.section)
     again = {text: above for text, above in sections.items() if text and len(above) > 1 and "" not in above}
     is_inner = any(_BASELINE.search(text) for text in again) and not any(
-        _BASELINE.search(one) for above in again.values() for one in above
+        _BASELINE.search(entry) for above in again.values() for entry in above
     )
     is_clear = is_inner or all(is_workload(text) for text in again)
-    for one in unnamed:
+    for nameless in unnamed:
         if 0 < len(names) <= _NAMES_MAX:
-            one.label = ", ".join(f"{name} = {one.settings[name][0]}" for name in names)
-        elif one.heading.text in again:
-            both = (one.heading.text, one.heading.section)
-            one.label, workload = both if is_inner else both[::-1]
-            one.workload = ", ".join(part for part in (workload, one.workload) if part)
+            nameless.label = ", ".join(f"{name} = {nameless.settings[name][0]}" for name in names)
+        elif nameless.heading.text in again:
+            both = (nameless.heading.text, nameless.heading.section)
+            nameless.label, workload = both if is_inner else both[::-1]
+            nameless.workload = ", ".join(part for part in (workload, nameless.workload) if part)
             if not is_clear:
-                one.doubt = one.doubt or compose(
+                nameless.doubt = nameless.doubt or compose(
                     "the headings above those that come again are taken for variants"
                 )
         else:
-            one.label = one.heading.text
+            nameless.label = nameless.heading.text

@@ -265,9 +265,11 @@ class CallGroup:
         """Count a call."""
         connections = call.connections
         numbers = call.options.get("concurrency", "").split(",")
-        several = [int(one) for one in numbers if len(one) <= 6 and one.isascii() and one.isdigit()]
-        for one in several if len(several) > 1 else [] if connections is None else [connections]:
-            _append(self.connections, one)
+        several = [
+            int(number) for number in numbers if len(number) <= 6 and number.isascii() and number.isdigit()
+        ]
+        for entry in several if len(several) > 1 else [] if connections is None else [connections]:
+            _append(self.connections, entry)
         if not several and connections is None and any(name in call.options for name in CONNECTIONS):
             self.has_unknown = True
         if (seconds := call.number(*_SECONDS)) is not None:

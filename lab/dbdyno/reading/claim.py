@@ -75,7 +75,7 @@ _LESS = linear(
     re.IGNORECASE,
 )
 # Most sentences have none of these words, and are no claims.
-_COMPARES = linear("|".join(one.pattern for one in (_BETTER, _WORSE, _MORE, _LESS)), re.IGNORECASE)
+_COMPARES = linear("|".join(entry.pattern for entry in (_BETTER, _WORSE, _MORE, _LESS)), re.IGNORECASE)
 # A negated sentence says that there is no difference, or less than something: no direction.
 _NEGATION = linear(r"\b(?:not|no|hardly|neither|nor|barely)\b|n't\b|않|없[는다습]|못", re.IGNORECASE)
 _STRONG = linear(
@@ -219,8 +219,8 @@ class Subjects:
 
     def of(self, claim: Claim) -> int | None:
         """The place of the name that a claim is about; None if its words do not tell the names apart."""
-        known = {known for word in _WORD.findall(claim.text.lower()) for known in self._known(word)}
-        scores = Counter(place for word in known if (place := self._names[word]) >= 0)
+        name = {name for word in _WORD.findall(claim.text.lower()) for name in self._known(word)}
+        scores = Counter(place for word in name if (place := self._names[word]) >= 0)
         best = scores.most_common(2)
         is_clear = len(best) == 1 or (len(best) == 2 and best[0][1] > best[1][1])
         return best[0][0] if is_clear else None
@@ -228,9 +228,7 @@ class Subjects:
     def are_named(self, claim: Claim) -> bool:
         """Whether a claim has a word of one of the names, also if several are named."""
         return any(
-            self._names[known] >= 0
-            for word in _WORD.findall(claim.text.lower())
-            for known in self._known(word)
+            self._names[name] >= 0 for word in _WORD.findall(claim.text.lower()) for name in self._known(word)
         )
 
     def _known(self, word: str) -> Iterator[str]:

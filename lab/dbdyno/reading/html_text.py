@@ -221,8 +221,8 @@ class _Parser:
 
     def _fill(self) -> None:
         """Puts the cells of rows above that extend into this place."""
-        while (found := self._spans.get(len(self._row))) is not None:
-            text, left = found
+        while (span := self._spans.get(len(self._row))) is not None:
+            text, left = span
             if left > 1:
                 self._spans[len(self._row)] = (text, left - 1)
             else:

@@ -90,8 +90,8 @@ def contrasts(series: Sequence[Series]) -> list[Contrast]:
     """Every variant against the baseline of its workload, in the figures that both have at equal loads."""
     listed: list[Contrast] = []
     by_workload: dict[str, list[Series]] = {}
-    for one in series:
-        by_workload.setdefault(one.workload, []).append(one)
+    for entry in series:
+        by_workload.setdefault(entry.workload, []).append(entry)
     for workload, of_workload in by_workload.items():
         same = baseline_first(of_workload)
         baseline_loads = _by_load(same[0])
@@ -110,8 +110,8 @@ def contrasts(series: Sequence[Series]) -> list[Contrast]:
 def _by_load(series: Series) -> dict[int | None, list[Result]]:
     """The results of a series at each load."""
     loads: dict[int | None, list[Result]] = {}
-    for one in series.results:
-        loads.setdefault(one.connections, []).append(one)
+    for result in series.results:
+        loads.setdefault(result.connections, []).append(result)
     return loads
 
 
@@ -120,7 +120,7 @@ def _pairs(baseline: _Loads, variant: _Loads, figure: str) -> list[Pair]:
     pairs = []
     for connections in baseline:
         first, second = (
-            [one for one in side.get(connections, ()) if _positive(one, figure)]
+            [entry for entry in side.get(connections, ()) if _positive(entry, figure)]
             for side in (baseline, variant)
         )
         if first and second:
@@ -134,14 +134,14 @@ def _interval(baseline: _Loads, variant: _Loads, figure: str) -> tuple[float, fl
     loads = []
     for connections in baseline:
         rows = [
-            [math.log(value) for one in side.get(connections, ()) if (value := _positive(one, figure))]
+            [math.log(value) for entry in side.get(connections, ()) if (value := _positive(entry, figure))]
             for side in (baseline, variant)
         ]
         if len(rows[0]) != len(rows[1]):
             return None
         # The test takes a time in proportion to the square of the repetitions.
         rows = [row[:REPETITIONS_MAX] for row in rows]
-        differences = {number: other - base for number, (base, other) in enumerate(zip(*rows, strict=True))}
+        differences = {number: value - base for number, (base, value) in enumerate(zip(*rows, strict=True))}
         loads.append(Ratios(differences, differences))
     change = effect(mean_ratios(loads))
     return change.interval_percent if change is not None else None
@@ -169,7 +169,7 @@ def verdict(series: Sequence[Series], changes: Sequence[Contrast], others: Seque
     sentences = join("; ", (contrast.sentence for contrast in seen.values()))
     if all(contrast.interval_percent is not None for contrast in seen.values()):
         return compose("{sentences}.", sentences=sentences)
-    if any(one.doubt for contrast in seen.values() for one in (contrast.baseline, contrast.variant)):
+    if any(entry.doubt for contrast in seen.values() for entry in (contrast.baseline, contrast.variant)):
         return compose(
             "Exploratory, because the document does not say what all results are of: {sentences}.",
             sentences=sentences,
@@ -181,7 +181,7 @@ def verdict(series: Sequence[Series], changes: Sequence[Contrast], others: Seque
 
 
 def _mean_log(results: Sequence[Result], figure: str) -> float:
-    values = [value for one in results if (value := _positive(one, figure))]
+    values = [value for result in results if (value := _positive(result, figure))]
     return sum(map(math.log, values)) / len(values)
 
 
@@ -190,7 +190,7 @@ def _changes(pairs: Sequence[Pair]) -> Text:
     texts = [f"{pair.change_percent:+.1f} %" for pair in pairs]
     loads = [str(pair.connections) for pair in pairs if pair.connections is not None]
     if len(texts) > LISTED_MAX:
-        least, most = (one(pair.change_percent for pair in pairs) for one in (min, max))
+        least, most = (entry(pair.change_percent for pair in pairs) for entry in (min, max))
         return compose(
             "{least:+.1f} % to {most:+.1f} % at {count:,} loads", least=least, most=most, count=len(pairs)
         )

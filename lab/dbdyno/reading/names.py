@@ -146,7 +146,7 @@ class Headings:
             match = None if is_fenced else _MARKDOWN.match(line)
             if match:
                 level = len(match[1])
-                levels = {one: text for one, text in levels.items() if one < level}
+                levels = {entry: text for entry, text in levels.items() if entry < level}
             text = line.strip(_STRIPPED)
             if index in self._occupied or len(text) < 2 or not _LETTER.search(text) or _OUTPUT.search(line):
                 # Most lines of results have only numbers.
@@ -170,18 +170,24 @@ class Headings:
     @cached_property
     def _comments(self) -> Counter[str]:
         """How often each comment in a block of code occurs."""
-        return Counter(one.text for one in self._candidates if one.rank == 1)
+        return Counter(candidate.text for candidate in self._candidates if candidate.rank == 1)
 
     def between(self, start: int, end: int) -> tuple[Heading, str]:
         """The last heading in lines start to end - 1, and the workload that another one names. A comment in
         code counts if it occurs once; another line of code or a sentence if there is nothing else.
         """
-        first, last = (bisect_left(self._candidates, at, key=lambda one: one.index) for at in (start, end))
-        ranked = sorted(self._candidates[first:last], key=lambda one: (one.rank, -one.index))
-        workloads = [one for one in ranked if one.rank < CODE and is_workload(_without_general(one.text))]
-        others = [one for one in ranked if one not in workloads]
+        first, last = (
+            bisect_left(self._candidates, at, key=lambda candidate: candidate.index) for at in (start, end)
+        )
+        ranked = sorted(
+            self._candidates[first:last], key=lambda candidate: (candidate.rank, -candidate.index)
+        )
+        workloads = [
+            entry for entry in ranked if entry.rank < CODE and is_workload(_without_general(entry.text))
+        ]
+        others = [entry for entry in ranked if entry not in workloads]
         best = next(iter(others), NO_HEADING)
-        comments = (one for one in others if one.rank == 1 and self._comments[one.text] == 1)
+        comments = (entry for entry in others if entry.rank == 1 and self._comments[entry.text] == 1)
         comment = next(comments, NO_HEADING)
         best = comment if comment.index > best.index else best
         if not workloads:

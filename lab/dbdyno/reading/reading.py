@@ -43,7 +43,7 @@ class Reading:
     @property
     def varied(self) -> str:
         """The names of the variants in one text."""
-        return " ".join(one.label for one in self.series)
+        return " ".join(entry.label for entry in self.series)
 
 
 def read(document: Document) -> Reading:
@@ -52,7 +52,7 @@ def read(document: Document) -> Reading:
     results = with_loads(document, find_results(document), calls)
     settings = list(find_settings(document))
     parts: list[Result | Call | Settings] = [*results, *calls, *settings]
-    occupied = frozenset(index for one in parts for index in range(one.first, one.last + 1))
+    occupied = frozenset(index for part in parts for index in range(part.first, part.last + 1))
     series = attribute(document, results, occupied, settings)
     loads = planned_loads(document, calls, occupied)
     claims = list(find_claims(document, occupied))
@@ -61,34 +61,34 @@ def read(document: Document) -> Reading:
 
 def combine(readings: Sequence[Reading]) -> Reading | None:
     """The comparison of the documents that have results; None if fewer than two have."""
-    measured = [one for one in readings if one.series]
+    measured = [entry for entry in readings if entry.series]
     if len(measured) < 2:
         return None
-    names = _names([one.document.name for one in measured])
-    has_one_series = all(len(one.series) == 1 for one in measured)
-    workloads = {one.series[0].workload for one in measured}
+    names = _names([entry.document.name for entry in measured])
+    has_one_series = all(len(entry.series) == 1 for entry in measured)
+    workloads = {entry.series[0].workload for entry in measured}
     # An output does not name its workload; the command above another one does.
     is_unnamed = has_one_series and len(workloads - {""}) < 2
     texts: list[str] = []
     numbers: list[int] = []
     all_series: list[Series] = []
     for name, reading in zip(names, measured, strict=True):
-        counts = Counter(one.workload for one in reading.series)
-        for one in reading.series:
-            variant = one.label if counts[one.workload] > 1 else ""
-            workload = "" if is_unnamed else ", ".join(part for part in (variant, one.workload) if part)
-            moved = [_move(result, len(texts)) for result in one.results]
-            all_series.append(replace(one, label=name, workload=workload, results=moved))
+        counts = Counter(entry.workload for entry in reading.series)
+        for value in reading.series:
+            variant = value.label if counts[value.workload] > 1 else ""
+            workload = "" if is_unnamed else ", ".join(part for part in (variant, value.workload) if part)
+            moved = [_move(result, len(texts)) for result in value.results]
+            all_series.append(replace(value, label=name, workload=workload, results=moved))
         texts += reading.document.texts
         numbers += reading.document.numbers
-    document = Document(", ".join(one.document.name for one in measured), texts, numbers)
-    results = [result for one in all_series for result in one.results]
+    document = Document(", ".join(entry.document.name for entry in measured), texts, numbers)
+    results = [result for entry in all_series for result in entry.results]
     return Reading(document, results, [], [], all_series, contrasts(all_series), [], {})
 
 
 def _names(paths: Sequence[str]) -> list[str]:
     """The shortest names that differ."""
-    for names in ([Path(one).stem for one in paths], [Path(one).name for one in paths]):
+    for names in ([Path(path).stem for path in paths], [Path(path).name for path in paths]):
         if len(set(names)) == len(names):
             return names
     return list(paths)
@@ -96,7 +96,7 @@ def _names(paths: Sequence[str]) -> list[str]:
 
 def _move(result: Result, lines: int) -> Result:
     """The result in a document that has so many lines before its own."""
-    figures = {name: Figure(one.value, one.index + lines) for name, one in result.figures.items()}
+    figures = {name: Figure(figure.value, figure.index + lines) for name, figure in result.figures.items()}
     table = result.table + lines if result.table >= 0 else -1
     return replace(result, first=result.first + lines, last=result.last + lines, figures=figures, table=table)
 
@@ -169,7 +169,7 @@ def with_loads(document: Document, results: Sequence[Result], calls: Sequence[Ca
     """
     calls_above = _CallsAbove(calls)
     named: dict[int, frozenset[int]] = {}
-    return [_with_load(document, calls_above.complete(one), named) for one in results]
+    return [_with_load(document, calls_above.complete(result), named) for result in results]
 
 
 class _CallsAbove:
@@ -188,7 +188,7 @@ class _CallsAbove:
         if result.table >= 0:
             return result
         above = (self._above(tool, result.first) for tool in self._passes if result.tool.startswith(tool))
-        last = max((one for one in above if one), key=lambda passes: passes[0].first, default=None)
+        last = max((entry for entry in above if entry), key=lambda passes: passes[0].first, default=None)
         if last is None:
             return result
         # The passes of a loop have several numbers.

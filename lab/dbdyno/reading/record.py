@@ -117,21 +117,25 @@ def record(reading: Reading, findings: Sequence[Finding]) -> ReadDocument:
     """The record of a reading."""
     return ReadDocument(
         file=reading.document.name,
-        variants=[_variant(reading, one) for one in reading.series],
-        changes=[_change(one) for one in reading.contrasts],
+        variants=[_variant(reading, entry) for entry in reading.series],
+        changes=[_change(contrast) for contrast in reading.contrasts],
         verdict=verdict(reading.series, reading.contrasts, _other_parts(reading)),
         doubts=list(_doubts(reading)),
         findings=[
             ReadFinding(
-                code=one.code, level=one.level, lines=one.evidence["lines"], text=one.text, fix=one.fix
+                code=finding.code,
+                level=finding.level,
+                lines=finding.evidence["lines"],
+                text=finding.text,
+                fix=finding.fix,
             )
-            for one in findings
+            for finding in findings
         ],
         left_out=[
-            ReadOmission(line=one.line, text=sentence(one), count=one.count)
-            for one in reading.document.left_out
+            ReadOmission(line=entry.line, text=sentence(entry), count=entry.count)
+            for entry in reading.document.left_out
         ],
-        calls=[_call(reading, one) for one in group_calls(reading.calls)],
+        calls=[_call(reading, call) for call in group_calls(reading.calls)],
     )
 
 
@@ -152,7 +156,7 @@ def _call(reading: Reading, group: CallGroup) -> ReadCall:
 def _other_parts(reading: Reading) -> list[Text]:
     """What was read besides results, as texts."""
     calls, claims = len(reading.calls), len(reading.claims)
-    settings = sum(len(one.values) for one in reading.settings)
+    settings = sum(len(setting.values) for setting in reading.settings)
     parts = []
     if calls:
         parts.append(compose_count(calls, "{number} call of a benchmark", "{number} calls of benchmarks"))
@@ -168,10 +172,10 @@ def _other_parts(reading: Reading) -> list[Text]:
 def _doubts(reading: Reading) -> Iterator[ReadDoubt]:
     """Each doubt once."""
     seen: set[str] = set()
-    for one in reading.series:
-        if one.doubt and one.doubt not in seen:
-            seen.add(one.doubt)
-            yield ReadDoubt(line=reading.document.numbers[one.results[0].first], text=one.doubt)
+    for entry in reading.series:
+        if entry.doubt and entry.doubt not in seen:
+            seen.add(entry.doubt)
+            yield ReadDoubt(line=reading.document.numbers[entry.results[0].first], text=entry.doubt)
 
 
 def _variant(reading: Reading, series: Series) -> ReadVariant:
@@ -179,7 +183,7 @@ def _variant(reading: Reading, series: Series) -> ReadVariant:
         name=series.label,
         workload=series.workload,
         heading=series.heading.text,
-        results=[_result(reading, one) for one in series.results],
+        results=[_result(reading, result) for result in series.results],
     )
 
 
@@ -190,7 +194,8 @@ def _result(reading: Reading, result: Result) -> ReadResult:
         connections=result.connections,
         lines=(numbers[result.first], numbers[result.last]),
         figures={
-            name: ReadFigure(value=one.value, line=numbers[one.index]) for name, one in result.figures.items()
+            name: ReadFigure(value=figure.value, line=numbers[figure.index])
+            for name, figure in result.figures.items()
         },
     )
 

@@ -71,9 +71,9 @@ def find_settings(document: Document) -> Iterator[Settings]:
             block = _vertical(document, index)
         elif (shown := _shown(document, index)) is not None:
             block = shown
-        elif "=" in text and len(found := dict(_INLINE.findall(text))) > 1:
+        elif "=" in text and len(assigned := dict(_INLINE.findall(text))) > 1:
             values = {
-                _name(name): (value, index) for name, value in found.items() if POSTGRESQL.fullmatch(name)
+                _name(name): (value, index) for name, value in assigned.items() if POSTGRESQL.fullmatch(name)
             }
             block = Settings("postgresql", False, values, index, index, is_inline=True)
         elif (match := _ASSIGNMENT.match(text)) and POSTGRESQL.fullmatch(match[1].lower()):

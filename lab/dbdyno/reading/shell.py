@@ -100,7 +100,9 @@ def commands(document: Document, programs: re.Pattern[str]) -> Iterator[Command]
         if text.lstrip().startswith("#") and not programs.search(text):
             continue
         rest = script.begin(text)
-        calls = [one for one in _substituted(rest) if script.may_call(one)] if script.may_call(rest) else []
+        calls = (
+            [entry for entry in _substituted(rest) if script.may_call(entry)] if script.may_call(rest) else []
+        )
         if "=" in rest and _SET.match(rest) and not _SET_FOR_CALL.match(rest):
             script.assign(rest)
         elif not calls and script.may_call(rest):
@@ -242,7 +244,7 @@ class _Script:
                 name: value for name, value in self._values.items() if not _ARGUMENT.search(value)
             }
         self._passes["()"] = calls
-        self._varies |= {name: "()" for one in calls for name in one}
+        self._varies |= {name: "()" for call in calls for name in call}
 
     def begin(self, text: str) -> str:
         """Keeps what begins or ends in a line: loops with the values of their variables, and branches. The
@@ -262,7 +264,9 @@ class _Script:
         for name, values in _LOOP.findall(text):
             listed = _expand_values(values)
             is_known = "$(" not in listed and "`" not in listed
-            self._loop(name, (word for one in self.expand(listed) for word in one) if is_known else iter(()))
+            self._loop(
+                name, (word for entry in self.expand(listed) for word in entry) if is_known else iter(())
+            )
         if "((" in text:
             # In arithmetic a variable needs no dollar.
             bare = text[:LINE_MAX].replace("$", "")
@@ -376,7 +380,7 @@ class _Script:
                     self._leave_out_passes()
                     return
             replaced = self._replaced(
-                text, {name: value for one in combination for name, value in one.items()}
+                text, {name: value for entry in combination for name, value in entry.items()}
             )
             if not quoted:
                 yield [replaced]
@@ -396,13 +400,13 @@ class _Script:
         # Later passes would be left out.
         listed = self._passes[key] if self._characters > 0 else self._passes[key][:1]
         passes = [
-            {name: one.get(name, self._values.get(name, "")) for name in used}
-            for one in listed
-            if all(name in one or name in self._values for name in used)
+            {name: entry.get(name, self._values.get(name, "")) for name in used}
+            for entry in listed
+            if all(name in entry or name in self._values for name in used)
         ]
         if key in self._varies:
             return passes
-        return list({tuple(one.values()): one for one in passes}.values())
+        return list({tuple(entry.values()): entry for entry in passes}.values())
 
     def _replaced(self, text: str, values: Mapping[str, str]) -> str:
         """The text with these values of its variables; those that vary and have no value here stay."""

@@ -111,7 +111,7 @@ def translate_document(document: Document, folder: Path) -> Translation:
         return translate_reading(read(document))
     translation = _translate(calls, folder)
     translation.notes += _lines_left_out(document)
-    translation.notes += [f"line {one.line}: {sentence(one)}" for one in document.left_out]
+    translation.notes += [f"line {entry.line}: {sentence(entry)}" for entry in document.left_out]
     return translation
 
 
@@ -180,10 +180,13 @@ def _variants(runs: Sequence[Call], notes: dict[str, None]) -> list[dict[str, An
         tests.setdefault(repr(server), set()).add(call.test)
     if len(servers) == 1:
         return [{"name": "server", **server} for server in servers.values()]
-    if len({frozenset(one) for one in tests.values()}) > 1:
+    if len({frozenset(test) for test in tests.values()}) > 1:
         notes["the calls run other tests on each server; the file runs all of them on all servers"] = None
     addresses = [server["server"]["url"].partition("@")[2] for server in servers.values()]
-    for names in ([one.partition(":")[0] for one in addresses], [one.partition("/")[0] for one in addresses]):
+    for names in (
+        [address.partition(":")[0] for address in addresses],
+        [address.partition("/")[0] for address in addresses],
+    ):
         if len(set(names)) == len(names):
             break
     else:
@@ -249,7 +252,7 @@ def _workload(call: Call, folder: Path, left: dict[str, None], notes: dict[str, 
 
 def _with_labels(workloads: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Workloads of one name get labels with a number."""
-    names = [one.get("name", one.get("script")) for one in workloads]
+    names = [entry.get("name", entry.get("script")) for entry in workloads]
     for number, workload in enumerate(workloads, start=1):
         title = str(workload.get("name") or Path(workload["script"]).stem)
         if names.count(workload.get("name", workload.get("script"))) > 1:
@@ -257,10 +260,10 @@ def _with_labels(workloads: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return workloads
 
 
-def _load(found: Mapping[str, Mapping[str, None]], notes: dict[str, None]) -> dict[str, Any]:
+def _load(table: Mapping[str, Mapping[str, None]], notes: dict[str, None]) -> dict[str, Any]:
     """The [load] of the values of all calls."""
     load: dict[str, Any] = {"connections": [1], "duration": "10s"}
-    for key, texts in found.items():
+    for key, texts in table.items():
         numbers = [number for text in texts if isinstance(number := _value(text), int) and number > 0]
         unknown = [text for text in texts if not isinstance(_value(text), int)]
         notes |= {f"load.{key}: the value {text} is not known here": None for text in unknown}
@@ -297,9 +300,9 @@ def _server(call: Call, notes: dict[str, None]) -> dict[str, Any]:
     default = "5432" if driver == "pgsql" else "3306"
     host, port = values.get("host", "127.0.0.1"), values.get("port", default)
     # Several hosts or ports are used in turn.
-    places = [f"{one}:{other}" for one in host.split(",") for other in port.split(",")[:HOSTS_MAX]][
-        :HOSTS_MAX
-    ]
+    places = [
+        f"{entry}:{port_text}" for entry in host.split(",") for port_text in port.split(",")[:HOSTS_MAX]
+    ][:HOSTS_MAX]
     if len(places) == HOSTS_MAX:
         notes[f"at most {HOSTS_MAX} hosts and ports of a call are in the file"] = None
     where = ",".join(places)
@@ -352,7 +355,7 @@ def translate_reading(reading: Reading) -> Translation:
     if reading.loads:
         translation.document["load"]["connections"] = sorted(reading.loads)
     _add_variants(reading, translation)
-    translation.notes += [f"line {one.line}: {sentence(one)}" for one in reading.document.left_out]
+    translation.notes += [f"line {entry.line}: {sentence(entry)}" for entry in reading.document.left_out]
     return translation
 
 

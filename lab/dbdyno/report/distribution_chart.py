@@ -39,10 +39,12 @@ def _rows(trials: Sequence[MeasuredTrial]) -> list[dict[str, Any]]:
     """
     rows: list[dict[str, Any]] = []
     for variant in dict.fromkeys(trial.variant for trial in trials):
-        known = [one.distribution_us for one in trials if one.variant == variant and one.distribution_us]
+        distributions = [
+            trial.distribution_us for trial in trials if trial.variant == variant and trial.distribution_us
+        ]
         # A percentile that some blocks do not know is left out: another set of blocks would be compared.
-        for index in range(min(map(len, known), default=0)):
-            values = [one[index] / 1000.0 for one in known]
+        for index in range(min(map(len, distributions), default=0)):
+            values = [entry[index] / 1000.0 for entry in distributions]
             percent = DISTRIBUTION_PERCENTS[index]
             rows.append(
                 {

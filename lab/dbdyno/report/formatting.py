@@ -76,7 +76,9 @@ def verdict(code: str | None, checks: Sequence[Finding] = ()) -> str:
 
 
 def _reason(code: str, checks: Sequence[Finding]) -> str:
-    is_disturbed = any(one.code == "D06" and one.level == "warn" and not one.override for one in checks)
+    is_disturbed = any(
+        check.code == "D06" and check.level == "warn" and not check.override for check in checks
+    )
     return " (D06)" if code == "undecided" and is_disturbed else ""
 
 
@@ -146,11 +148,11 @@ def interval(effect: Change, column_confidence: float | None = None) -> str:
     ends = effect.interval_percent
     if ends is None:
         return MISSING
-    known = [end for end in known_ends(ends) if end is not None]
-    if known and effect.effect_percent is not None and is_ratio(effect.effect_percent):
+    known_bounds = [end for end in known_ends(ends) if end is not None]
+    if known_bounds and effect.effect_percent is not None and is_ratio(effect.effect_percent):
         text: str = compose(
             "{interval_text} times",
-            interval_text=interval_text(ends, partial(times, decimals=ratio_decimals(known))),
+            interval_text=interval_text(ends, partial(times, decimals=ratio_decimals(known_bounds))),
         )
     else:
         text = interval_text(ends, partial(percent, decimals=_decimals(effect)))
@@ -329,7 +331,7 @@ def further_sentences(result: Comparison | FactorEffect) -> list[str]:
     if isinstance(result, FactorEffect):
         return []
     highest = [result.highest_throughput.sentence] if result.highest_throughput else []
-    return highest + [one.curve.sentence for one in result.metrics or ()]
+    return highest + [metric.curve.sentence for metric in result.metrics or ()]
 
 
 def metric_rows(
@@ -337,14 +339,14 @@ def metric_rows(
 ) -> list[tuple[tuple[str, ...], str | None]]:
     """The rows of the table of further metrics, each with the code of its verdict."""
     rows: list[tuple[tuple[str, ...], str | None]] = []
-    for one in comparison.metrics or ():
-        name, column = metric_name(one.curve.metric), one.curve.confidence
+    for entry in comparison.metrics or ():
+        name, column = metric_name(entry.curve.metric), entry.curve.confidence
         effects: list[tuple[str, str, str, Effect]] = [
             (load(*measured.Point.of(point.at)), median(point, "baseline"), median(point, "variant"), point)
-            for point in one.points
+            for point in entry.points
         ]
-        if len(one.points) > 1:
-            effects.append((ALL_LOADS, "", "", one.curve))
+        if len(entry.points) > 1:
+            effects.append((ALL_LOADS, "", "", entry.curve))
         for at, baseline, variant, effect in effects:
             cells = (name, at, baseline, variant, estimate(effect), interval(effect, column))
             word = verdict(effect.verdict, checks)

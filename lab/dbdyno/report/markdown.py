@@ -75,7 +75,7 @@ class _Writer:
         heading = [self._translate(compose("test")), *table.variants]
         lines = [f"{self._escaped(table.title)}:", "", self._row(heading), self._row(["---"] * len(heading))]
         for test, cells in table.rows:
-            texts = [" ".join(filter(None, (one.estimate, one.interval, one.word))) for one in cells]
+            texts = [" ".join(filter(None, (cell.estimate, cell.interval, cell.word))) for cell in cells]
             lines.append(self._row([self._escaped(test), *map(self._escaped, texts)]))
         return [*lines, ""]
 
@@ -137,7 +137,7 @@ class _Writer:
     def _metrics(self, comparison: Comparison) -> list[str]:
         if not comparison.metrics:
             return []
-        ci = formatting.ci_heading([one.curve for one in comparison.metrics])
+        ci = formatting.ci_heading([metric.curve for metric in comparison.metrics])
         heading = (
             compose("metric"), compose("load"), self._report.verdict.baseline, comparison.variant,
             compose("change"), ci, compose("blocks"), compose("verdict"),

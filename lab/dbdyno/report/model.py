@@ -107,7 +107,11 @@ class Report:
             durability(server, self.experiment.variant(name).session.variables)
             for name, server in self.servers.items()
         ]
-        return {key: [one.get(key) for one in values] for key in NAMES if any(key in one for one in values)}
+        return {
+            key: [entry.get(key) for entry in values]
+            for key in NAMES
+            if any(key in entry for entry in values)
+        }
 
     @property
     def blocks_text(self) -> str:
@@ -191,7 +195,7 @@ class Report:
         """Whether the report compares latencies that throughput determines."""
         has_latency = any(map(is_latency, self.experiment.metrics))
         return self.experiment.ties_latency and (
-            has_latency or any(one.secondary_metrics for one in self.verdict.comparisons)
+            has_latency or any(comparison.secondary_metrics for comparison in self.verdict.comparisons)
         )
 
     @property
@@ -230,13 +234,15 @@ def gather(run: Run) -> Report:
         explained=explained,
         trials=measured.trials,
         repeats={trial.index: trial.repeats for trial in run.schedule() if trial.repeats is not None},
-        resumed_blocks=frozenset(block for one in read_resumptions(run) for block in one.blocks),
+        resumed_blocks=frozenset(
+            block for resumption in read_resumptions(run) for block in resumption.blocks
+        ),
         servers={v.name: servers[v.name] for v in experiment.variants if v.name in servers},
         sessions={v.name: sessions[v.name] for v in experiment.variants if sessions.get(v.name)},
         differences=differences(
             servers,
             [variant.name for variant in experiment.variants if variant.name in servers],
-            {one.name for one in experiment.variants[1:] if changes_server(experiment, one)},
+            {variant.name for variant in experiment.variants[1:] if changes_server(experiment, variant)},
         ),
         warmup_s=experiment.load.warmup_allowance_s() if derived_s is None else derived_s,
         workers=chosen_workers(run) or (1 if declared == "auto" else declared),
@@ -275,14 +281,14 @@ def engine_rows(trials: Iterable[StoredTrial]) -> list[EngineRow]:
 
 
 def _engine_cells(of_engine: Sequence[Mapping[str, Any]], events: int) -> list[str]:
-    latencies = [one["latency_mean_us"] for one in of_engine if one["latency_mean_us"] is not None]
-    own = sum(int(one["events"]) for one in of_engine)
+    latencies = [entry["latency_mean_us"] for entry in of_engine if entry["latency_mean_us"] is not None]
+    events_of_engine = sum(int(entry["events"]) for entry in of_engine)
     return [
-        f"{median(one['clock_offset_us'] for one in of_engine) / 1000.0:+.1f}",
-        f"{max(abs(one['start_skew_us']) for one in of_engine) / 1000.0:.1f}",
-        f"{100.0 * own / events:.1f} %" if events else result_text.MISSING,
+        f"{median(entry['clock_offset_us'] for entry in of_engine) / 1000.0:+.1f}",
+        f"{max(abs(entry['start_skew_us']) for entry in of_engine) / 1000.0:.1f}",
+        f"{100.0 * events_of_engine / events:.1f} %" if events else result_text.MISSING,
         result_text.milliseconds(median(latencies)) if latencies else result_text.MISSING,
-        f"{100.0 * max(float(one['generator_cpu'] or 0.0) for one in of_engine):.0f} %",
+        f"{100.0 * max(float(entry['generator_cpu'] or 0.0) for entry in of_engine):.0f} %",
     ]
 
 
@@ -290,8 +296,8 @@ def judgement_texts(run: Run, verdict: VerdictFile) -> list[str]:
     """What was chosen when data had been seen, then the other judgements of the run; [] if the run has one
     judgement and that was planned. Raises StoreProblem.
     """
-    texts: list[str] = [_choice(one) for one in verdict.chosen_afterwards or ()]
-    others = [one for one in later_judgements(run) if one.judged_path != run.judged_path]
+    texts: list[str] = [_choice(afterward) for afterward in verdict.chosen_afterwards or ()]
+    others = [judgement for judgement in later_judgements(run) if judgement.judged_path != run.judged_path]
     if isinstance(run, LaterJudgement):
         where = compose("The planned judgement of this run is in {folder}.", folder=run.path.name)
         return [*texts, where, *([_count(len(others) + 1)] if others else [])]
@@ -303,7 +309,7 @@ def judgement_texts(run: Run, verdict: VerdictFile) -> list[str]:
         "This is the judgement that was planned; when the data had been seen, the run was judged again "
         "{number} times, and error rates do not hold for a choice among these:",
     )
-    return [*texts, shown, *(_summary_sentences(one) for one in others)]
+    return [*texts, shown, *(_summary_sentences(entry) for entry in others)]
 
 
 def _count(number: int) -> str:
@@ -320,13 +326,13 @@ def _choice(choice: ChosenAfterwards) -> str:
         trials=choice.trials,
         choices=_every_text([choice]),
     )
-    overridden = [one for one in choice.changes if one.key.startswith("override.") and one.now]
-    reasons = [choice.reason] if choice.reason else [str(one.now) for one in overridden]
+    overridden = [change for change in choice.changes if change.key.startswith("override.") and change.now]
+    reasons = [choice.reason] if choice.reason else [str(entry.now) for entry in overridden]
     return join("", (text, compose(" (“{reason}”)", reason="”, “".join(reasons)) if reasons else "", "."))
 
 
 def _every_text(choices: Sequence[ChosenAfterwards]) -> str:
-    return join(", ", [text for one in choices for text in one.texts()])
+    return join(", ", [text for choice in choices for text in choice.texts()])
 
 
 def _summary_sentences(judgement: LaterJudgement) -> str:

@@ -206,7 +206,9 @@ def design_rows(report: Report) -> list[tuple[str, str]]:
         for variant in experiment.variants
     ]
     rows += _workload_rows(experiment)
-    differing = [(one.name, describe_differences(experiment, one)) for one in experiment.variants[1:]]
+    differing = [
+        (variant.name, describe_differences(experiment, variant)) for variant in experiment.variants[1:]
+    ]
     rows += [
         (compose("what differs in {name}", name=name), join("; ", texts))
         for name, texts in differing
@@ -218,12 +220,14 @@ def design_rows(report: Report) -> list[tuple[str, str]]:
 def _workload_rows(experiment: Experiment) -> Iterator[tuple[str, str]]:
     """The data of each workload, and its background loads."""
     for workload in experiment.workloads:
-        texts = [experiment.workload_for(one, workload.title).data_text() for one in experiment.variants]
+        texts = [
+            experiment.workload_for(variant, workload.title).data_text() for variant in experiment.variants
+        ]
         yield compose("workload {title}", title=workload.title), join("; ", dict.fromkeys(texts))
-        for one in experiment.backgrounds(experiment.variants[0], workload.title):
+        for background in experiment.backgrounds(experiment.variants[0], workload.title):
             yield (
-                compose("background load {name} of {title}", name=one.title, title=workload.title),
-                one.load_text,
+                compose("background load {name} of {title}", name=background.title, title=workload.title),
+                background.load_text,
             )
 
 
@@ -297,7 +301,7 @@ def check_texts(codes: Iterable[str], translate: Translator = IN_ENGLISH) -> lis
         CheckText(
             code,
             _markup(translate.pattern(title)),
-            tuple(_markup(translate.pattern(one)) for one in paragraphs),
+            tuple(_markup(translate.pattern(paragraph)) for paragraph in paragraphs),
         )
         for code, title, *paragraphs in documented_checks()
         if code in needed
@@ -314,10 +318,10 @@ def documented_checks() -> list[tuple[str, ...]]:
 
 def _paragraphs(section: str) -> list[str]:
     """What the check examines, and how to fix what it reports."""
-    paragraphs = [" ".join(one.split()) for one in section.split("\n\n") if one.strip()]
+    paragraphs = [" ".join(entry.split()) for entry in section.split("\n\n") if entry.strip()]
     # The first paragraph may end before a table, which the documentation alone has.
     first = paragraphs[0].removesuffix(":") + ("." if paragraphs[0].endswith(":") else "")
-    fixes = [one for one in paragraphs[1:] if one.startswith("Fix:")]
+    fixes = [paragraph for paragraph in paragraphs[1:] if paragraph.startswith("Fix:")]
     return [first, *fixes[:1]]
 
 

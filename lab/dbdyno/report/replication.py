@@ -164,7 +164,7 @@ def _facts(environment: FreeForm) -> dict[str, Any]:
 def _effects(verdict: VerdictFile) -> VerdictFile:
     """The verdict without what a replication does not compare."""
     nothing = {"secondary_metrics": None, "order": None, "highest_throughput": None, "capacity": None}
-    comparisons = [one.model_copy(update=nothing) for one in verdict.comparisons]
+    comparisons = [comparison.model_copy(update=nothing) for comparison in verdict.comparisons]
     return verdict.model_copy(
         update={"comparisons": comparisons, "checks": [], "scaling": None, "gate": None, "stopping": None}
     )

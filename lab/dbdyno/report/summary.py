@@ -41,7 +41,7 @@ class Summary:
 def summarize(path: Path) -> Summary:
     """The summary of the run in a folder, which may be unreadable."""
     time = began(path)
-    known: dict[str, Any] = {
+    table: dict[str, Any] = {
         "number": run_order(path)[0],
         "path": str(path),
         "experiment": path.parent.name,
@@ -50,19 +50,19 @@ def summarize(path: Path) -> Summary:
     try:
         if is_imported(path):
             text = recall(str(Imported.open(path).reading["verdict"]))
-            return Summary(**known, state="document", text=text)
+            return Summary(**table, state="document", text=text)
         run = Run.open(path, quick=True)
         trials, planned = run.trials_begun(), len(run.schedule())
         verdict = None if is_running(run) else run.verdict()
         if verdict is None:
             state = "running" if is_running(run) else "not-judged"
             text = compose("running") if state == "running" else compose("not judged")
-            return Summary(**known, state=state, trials=trials, planned=planned, text=text)
+            return Summary(**table, state=state, trials=trials, planned=planned, text=text)
     except ChangedRun as problem:
         text = compose("changed since it was measured: {listed}", listed=problem.listed)
-        return Summary(**known, state="changed", text=text)
+        return Summary(**table, state="changed", text=text)
     except StoreProblem as problem:
-        return Summary(**known, state="unreadable", text=compose("cannot be read: {text}", text=problem.text))
+        return Summary(**table, state="unreadable", text=compose("cannot be read: {text}", text=problem.text))
     several = len({entry.workload for _, entry in verdict.sentences}) > 1
     texts = [_text(entry, with_workload=several) for _, entry in verdict.sentences]
     if verdict.is_summed_up:
@@ -70,7 +70,7 @@ def summarize(path: Path) -> Summary:
     elif verdict.chosen_afterwards:
         texts = [compose("{text} (chosen afterwards)", text=text) for text in texts]
     return Summary(
-        **known,
+        **table,
         state="judged",
         trials=trials,
         planned=planned,

@@ -49,7 +49,7 @@ def as_csv(run: Run) -> str:
     """
     report = gather(run)
     # Metrics of design.metrics that no column has.
-    further = [one for one in report.experiment.metrics if one not in (THROUGHPUT, *COLUMNS)]
+    further = [metric for metric in report.experiment.metrics if metric not in (THROUGHPUT, *COLUMNS)]
     columns = (*COLUMNS, *further)
     rows: list[list[object]] = [[*columns]]
     for trial in report.trials:
@@ -96,7 +96,7 @@ class LoadRow:
 def load_rows(report: Report, workload: str) -> Iterator[LoadRow]:
     """A row for each variant and load, without those that were not run."""
     for variant in report.variants:
-        trials = [one for one in report.trials if (one.variant, one.workload) == (variant, workload)]
+        trials = [trial for trial in report.trials if (trial.variant, trial.workload) == (variant, workload)]
         for point in sorted({trial.point for trial in trials}):
             of_point = [trial for trial in trials if trial.point == point]
             if any(trial.failed_by != "not-run" for trial in of_point):
@@ -116,13 +116,15 @@ def median_text(trials: Sequence[MeasuredTrial], figure: str) -> str:
     other figure.
     """
     is_throughput = figure == "throughput"
-    known = [one for one in trials if one.figures is not None or (is_throughput and one.is_result)]
-    if not known:
+    with_result = [
+        trial for trial in trials if trial.figures is not None or (is_throughput and trial.is_result)
+    ]
+    if not with_result:
         return result_text.MISSING
-    value = median(trial.value(figure) for trial in known)
+    value = median(trial.value(figure) for trial in with_result)
     if not figure.startswith("latency_"):
         return result_text.rate(value) if is_throughput else f"{value:,.2f}" if value else "0"
-    is_bound = any(trial.figures is not None and figure in trial.figures.censored for trial in known)
+    is_bound = any(trial.figures is not None and figure in trial.figures.censored for trial in with_result)
     return ("> " if is_bound else "") + result_text.milliseconds(value)
 
 
@@ -166,21 +168,25 @@ def background_rows(
 
 def _background_cells(loads: Sequence[BackgroundFigures]) -> list[str]:
     rate = loads[0].rate
-    known = [one.figures for one in loads if one.figures is not None]
+    with_figures = [load.figures for load in loads if load.figures is not None]
     return [
         result_text.MISSING if rate is None else result_text.rate(rate),
-        result_text.rate(median(one.throughput for one in loads)),
-        *(_background_latency(known, name) for name in FEW_PERCENTILES),
-        f"{median(one.errors_per_1000 for one in known):.2f}" if known else result_text.MISSING,
-        f"{sum(one.row_count_mismatches for one in known):,}" if known else result_text.MISSING,
+        result_text.rate(median(load.throughput for load in loads)),
+        *(_background_latency(with_figures, name) for name in FEW_PERCENTILES),
+        f"{median(entry.errors_per_1000 for entry in with_figures):.2f}"
+        if with_figures
+        else result_text.MISSING,
+        f"{sum(entry.row_count_mismatches for entry in with_figures):,}"
+        if with_figures
+        else result_text.MISSING,
     ]
 
 
-def _background_latency(known: Sequence[Figures], name: str) -> str:
-    if not known:
+def _background_latency(figureses: Sequence[Figures], name: str) -> str:
+    if not figureses:
         return result_text.MISSING
-    bound = "> " if any(name in one.censored for one in known) else ""
-    return bound + result_text.milliseconds(median(one.metric(name) for one in known))
+    bound = "> " if any(name in entry.censored for entry in figureses) else ""
+    return bound + result_text.milliseconds(median(entry.metric(name) for entry in figureses))
 
 
 @dataclass(frozen=True)
@@ -229,9 +235,9 @@ def _by_row(
 
 def _statement_cells(figures: Sequence[StatementFigures]) -> list[str]:
     return [
-        f"{median(one.per_transaction for one in figures):.4g}",
+        f"{median(figure.per_transaction for figure in figures):.4g}",
         *(
-            result_text.milliseconds(median(getattr(one, name) for one in figures))
+            result_text.milliseconds(median(getattr(figure, name) for figure in figures))
             for name in FEW_PERCENTILES
         ),
     ]
@@ -258,7 +264,7 @@ def gap_text(trials: Sequence[MeasuredTrial]) -> str:
     longest = longest_gaps(trials)
     if not longest:
         return ""
-    trial, gap_us = max(longest.values(), key=lambda one: one[1])
+    trial, gap_us = max(longest.values(), key=lambda entry: entry[1])
     return compose(
         "Stalls: the longest gap without a completed transaction is {gap} ms ({variant}, trial {number})",
         gap=result_text.milliseconds(gap_us),
@@ -310,7 +316,7 @@ def suite_tables(verdict: VerdictFile) -> Iterator[SuiteTable]:
     suites = verdict.suites or []
     if not suites:
         return
-    tests = list(dict.fromkeys(one.workload for one in verdict.comparisons))
+    tests = list(dict.fromkeys(comparison.workload for comparison in verdict.comparisons))
     variants = [suite.variant for suite in suites]
     metric = formatting.metric_name(verdict.comparisons[0].curve.metric)
     title = compose("{metric} against {baseline}", metric=metric, baseline=verdict.baseline)
@@ -326,7 +332,9 @@ def suite_tables(verdict: VerdictFile) -> Iterator[SuiteTable]:
 
 
 def _change(verdict: VerdictFile, test: str, variant: str) -> SuiteCellText:
-    comparison = next(one for one in verdict.comparisons if (one.workload, one.variant) == (test, variant))
+    comparison = next(
+        entry for entry in verdict.comparisons if (entry.workload, entry.variant) == (test, variant)
+    )
     effect = comparison.curve
     return SuiteCellText(
         formatting.estimate(effect),

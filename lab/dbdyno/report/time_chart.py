@@ -26,7 +26,7 @@ HEIGHT = 190
 def time_charts(report: Report, workload: str, trials: Sequence[MeasuredTrial]) -> Iterator[Chart]:
     """The charts of one workload. Every trial must have recorded intervals."""
     for number, load in enumerate(loads_of(trials)):
-        yield _chart(report, workload, [one for one in trials if one.point.value == load], number)
+        yield _chart(report, workload, [trial for trial in trials if trial.point.value == load], number)
 
 
 def _chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], number: int) -> Chart:
@@ -93,7 +93,7 @@ def _rows(trials: Sequence[MeasuredTrial]) -> list[dict[str, Any]]:
     for variant in dict.fromkeys(trial.variant for trial in trials):
         series = [trial.seconds for trial in trials if trial.variant == variant]
         for number in range(max(map(len, series))):
-            of_block = [one[number] for one in series if number < len(one)]
+            of_block = [entry[number] for entry in series if number < len(entry)]
             rates = [events / ((end_us - start_us) / 1e6) for start_us, end_us, events in of_block]
             rows.append(
                 {
@@ -111,7 +111,7 @@ def _rows(trials: Sequence[MeasuredTrial]) -> list[dict[str, Any]]:
 def stall_charts(report: Report, workload: str, trials: Sequence[MeasuredTrial]) -> Iterator[Chart]:
     """The charts of one workload. Every trial must have ticks."""
     for number, load in enumerate(loads_of(trials)):
-        yield _stall_chart(report, workload, [one for one in trials if one.point.value == load], number)
+        yield _stall_chart(report, workload, [trial for trial in trials if trial.point.value == load], number)
 
 
 def _stall_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], number: int) -> Chart:
@@ -154,9 +154,9 @@ def _stall_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial],
 
 def _step_rows(variant: str, trials: Sequence[MeasuredTrial]) -> Iterator[dict[str, Any]]:
     """For each step of a variant the median and the lowest of its blocks."""
-    series = [one.ticks for one in trials if one.variant == variant and one.ticks]
-    for number in range(min((len(one.events) for one in series), default=0)):
-        rates = [one.events[number] / (one.width_us / 1e6) for one in series]
+    series = [trial.ticks for trial in trials if trial.variant == variant and trial.ticks]
+    for number in range(min((len(entry.events) for entry in series), default=0)):
+        rates = [entry.events[number] / (entry.width_us / 1e6) for entry in series]
         yield {
             "variant": variant,
             "s": (number + 0.5) * series[0].width_us / 1e6,

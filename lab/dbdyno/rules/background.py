@@ -33,8 +33,8 @@ def _background_loads(by_variant: ByVariant, workload: str) -> Iterator[Finding]
     loads: dict[str, dict[str, dict[int, BackgroundFigures]]] = defaultdict(dict)
     for variant, trials in by_variant.items():
         for trial in trials:
-            for title, one in trial.background.items():
-                loads[title].setdefault(variant, {})[trial.index] = one
+            for title, entry in trial.background.items():
+                loads[title].setdefault(variant, {})[trial.index] = entry
     for title, of_load in loads.items():
         for variant, of_trials in of_load.items():
             yield from _shortfall(title, workload, variant, of_trials)
@@ -45,11 +45,11 @@ def _background_loads(by_variant: ByVariant, workload: str) -> Iterator[Finding]
 def _shortfall(
     title: str, workload: str, variant: str, of_trials: Mapping[int, BackgroundFigures]
 ) -> Iterator[Finding]:
-    short = {index: one for index, one in of_trials.items() if is_short(one)}
+    short = {index: trial for index, trial in of_trials.items() if is_short(trial)}
     if not short:
         return
     rate = next(iter(short.values())).rate
-    throughput = median(one.throughput for one in short.values())
+    throughput = median(entry.throughput for entry in short.values())
     yield Finding(
         "R18",
         "warn",
@@ -67,29 +67,29 @@ def _shortfall(
             "workload": workload,
             "background": title,
             "rate": rate,
-            "throughput": {str(index): one.throughput for index, one in short.items()},
+            "throughput": {str(index): entry.throughput for index, entry in short.items()},
         },
         variant,
         fix=compose("Lower its rate, or allow it more connections"),
     )
 
 
-def is_short(one: BackgroundFigures) -> bool:
+def is_short(figures: BackgroundFigures) -> bool:
     """Whether a background load lacks a part of its rate that is more than random arrivals may lack."""
-    if one.rate is None:
+    if figures.rate is None:
         return False
-    expected = one.rate * one.counted_us / 1e6
-    lack = expected - one.throughput * one.counted_us / 1e6
-    return not one.counted_us or lack > max(SHORTFALL * expected, DEVIATIONS * math.sqrt(expected))
+    expected = figures.rate * figures.counted_us / 1e6
+    lack = expected - figures.throughput * figures.counted_us / 1e6
+    return not figures.counted_us or lack > max(SHORTFALL * expected, DEVIATIONS * math.sqrt(expected))
 
 
 def _mismatches(
     title: str, workload: str, variant: str, of_trials: Mapping[int, BackgroundFigures]
 ) -> Iterator[Finding]:
-    known = [one.figures for one in of_trials.values() if one.figures is not None]
+    with_figures = [trial.figures for trial in of_trials.values() if trial.figures is not None]
     mismatches, statements = (
-        sum(figures.row_count_mismatches for figures in known),
-        sum(figures.statements for figures in known),
+        sum(figures.row_count_mismatches for figures in with_figures),
+        sum(figures.statements for figures in with_figures),
     )
     if mismatches > MISMATCH_SHARE * statements:
         yield Finding(
@@ -115,11 +115,11 @@ def _differences(
 ) -> Iterator[Finding]:
     """A difference of the medians that is more than that of a rate that all of them keep."""
     by_variant = {
-        variant: median(one.throughput for one in of_trials.values())
+        variant: median(trial.throughput for trial in of_trials.values())
         for variant, of_trials in of_load.items()
         if of_trials
     }
-    every = [one for of_trials in of_load.values() for one in of_trials.values()]
+    every = [trial for of_trials in of_load.values() for trial in of_trials.values()]
     if len(by_variant) < 2 or (every[0].rate is not None and not any(map(is_short, every))):
         return
     slow, fast = min(by_variant, key=by_variant.__getitem__), max(by_variant, key=by_variant.__getitem__)

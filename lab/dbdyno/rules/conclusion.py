@@ -38,13 +38,13 @@ def _effects(
     if is_baseline or about is None:
         chosen = comparisons if len(comparisons) == 1 else []
     else:
-        chosen = [one for one in comparisons if one.variant == names[about]]
+        chosen = [comparison for comparison in comparisons if comparison.variant == names[about]]
         # A sentence about all of several workloads cannot be compared with one of them.
         chosen = chosen if len(chosen) == 1 else []
-    for one in chosen:
-        effects = [one.curve, *(metric.curve for metric in one.metrics or ())]
+    for entry in chosen:
+        effects = [entry.curve, *(metric.curve for metric in entry.metrics or ())]
         suitable = [effect for effect in effects if _fits(claim.about, effect.metric)]
-        yield from ((effect, one.variant, is_baseline) for effect in suitable[:1])
+        yield from ((effect, entry.variant, is_baseline) for effect in suitable[:1])
 
 
 def _fits(about: About, metric: str) -> bool:

@@ -130,23 +130,23 @@ def few_rounds(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Itera
                 least = median(rounds), length_s
         if least is None or least[0] >= ROUNDS_WARN:
             continue
-        found, length_s = least
-        needed_s = length_s * ROUNDS_WARN / found if found else math.inf
+        fewest_rounds, length_s = least
+        needed_s = length_s * ROUNDS_WARN / fewest_rounds if fewest_rounds else math.inf
         is_possible = needed_s < min(SLICE_S_MAX, experiment.load.duration_s)
         longer = compose('slice = "{ceil}s" or ', ceil=math.ceil(needed_s)) if is_possible else ""
         yield Finding(
             "R14",
-            "stop" if found < ROUNDS_STOP else "warn",
+            "stop" if fewest_rounds < ROUNDS_STOP else "warn",
             compose(
                 "the transactions of {title} are too long for slices of {length_text}: a connection "
                 "executes {found:.1f} in a slice; {rounds_warn:g} are needed, because only whole ones "
                 "count",
                 title=workload.title,
                 length_text=length_text(length_s),
-                found=found,
+                found=fewest_rounds,
                 rounds_warn=ROUNDS_WARN,
             ),
-            {"workload": workload.title, "rounds": round(found, 2), "slice_s": length_s},
+            {"workload": workload.title, "rounds": round(fewest_rounds, 2), "slice_s": length_s},
             fix=compose('Set {longer}pairing = "trials" in [design]', longer=longer),
         )
 
@@ -205,9 +205,13 @@ def main_statement_rates(trials: Sequence[MeasuredTrial], experiment: Experiment
             continue
         rates: dict[tuple[str, float], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         for trial in trials:
-            known = trial.statements.get(workload.main_statement)
-            if trial.workload == workload.title and trial.figures is not None and known is not None:
-                per_minute = 60 * trial.figures.throughput * known.per_transaction
+            statement_counts = trial.statements.get(workload.main_statement)
+            if (
+                trial.workload == workload.title
+                and trial.figures is not None
+                and statement_counts is not None
+            ):
+                per_minute = 60 * trial.figures.throughput * statement_counts.per_transaction
                 rates[trial.point][trial.variant].append(per_minute)
         for (unit, value), by_variant in rates.items():
             medians = {variant: median(several) for variant, several in by_variant.items()}
@@ -241,13 +245,13 @@ def totals(every_comparison: Sequence[Comparison]) -> Iterator[Finding]:
 
     Other metrics than throughput are those of all slices anyway.
     """
-    rows = [(one, _totals_row(one)) for one in every_comparison if one.scale.metric == THROUGHPUT]
-    tested = [(one, row) for one, row in rows if row]
+    rows = [(entry, _totals_row(entry)) for entry in every_comparison if entry.scale.metric == THROUGHPUT]
+    tested = [(entry, row) for entry, row in rows if row]
     blocks = sorted({block for _, row in tested for block in row})
     values = [[row.get(block, math.nan) for block in blocks] for _, row in tested]
-    for (one, row), joint in zip(tested, joint_intervals(values, ADVISORY_ALPHA), strict=True):
+    for (value, row), joint in zip(tested, joint_intervals(values, ADVISORY_ALPHA), strict=True):
         if joint is not None and is_within(joint.p_value, ADVISORY_ALPHA):
-            yield from _totals_finding(one, list(row.values()), joint)
+            yield from _totals_finding(value, list(row.values()), joint)
 
 
 def _totals_row(comparison: Comparison) -> dict[int, float]:
@@ -292,10 +296,10 @@ def _excess(pairs: Pairs) -> dict[int, float]:
     """Block -> log ratio over all slices, minus that of the typical slice, where both are finite."""
     excess: dict[int, float] = {}
     for block, base in pairs.baseline.items():
-        other = pairs.variant[block]
-        typical = block_ratio([(-1.0, base), (1.0, other)], THROUGHPUT)
+        of_variant = pairs.variant[block]
+        typical = block_ratio([(-1.0, base), (1.0, of_variant)], THROUGHPUT)
         if typical is not None and math.isfinite(typical):
-            total = math.log(other.value(THROUGHPUT) / base.value(THROUGHPUT))
+            total = math.log(of_variant.value(THROUGHPUT) / base.value(THROUGHPUT))
             excess[block] = total - typical
     return excess
 
@@ -362,7 +366,7 @@ def _unequal_load(comparison: Comparison) -> Iterator[Finding]:
     """
     stays = any(trial.foreign_stays for trial in _trials(comparison))
     ratios = _without_override(comparison) if stays else comparison.judged.assessment.ratios
-    rules = {one.rule for one in ratios}
+    rules = {ratio.rule for ratio in ratios}
     if rules.isdisjoint({Rule.BOUNDED, Rule.BURSTS}):
         return
     baseline, variant, workload = comparison.names
@@ -448,7 +452,7 @@ def _as_measured(comparison: Comparison) -> list[Ratios]:
 
 def has_unequal_load(findings: Sequence[Finding]) -> bool:
     """Whether the load of others cannot be distinguished from an effect."""
-    return any(one.code == CODE and one.evidence.get("what") == UNEQUAL for one in findings)
+    return any(finding.code == CODE and finding.evidence.get("what") == UNEQUAL for finding in findings)
 
 
 def _caveat_of_order_effects(finding: Finding) -> str:
@@ -482,12 +486,12 @@ def order_effects(
     """
     sets = workloads_by_start(experiment)
     level = ADVISORY_ALPHA / (len(sets) * max(1, len(experiment.variants) - 1))
-    by_key = {(one.variant, one.workload): one for one in comparisons}
+    by_key = {(comparison.variant, comparison.workload): comparison for comparison in comparisons}
     for variant, titles in itertools.product(experiment.variants[1:], sets):
         tests = [by_key[variant.name, title] for title in titles]
         first, order = tests[0], tests[0].order
         if len(titles) > 1 and order is not None:
-            ratios = mean_ratios([one.judged.assessment.overall_ratios for one in tests])
+            ratios = mean_ratios([test.judged.assessment.overall_ratios for test in tests])
             of_tests = [trial for trial in trials if trial.workload in titles]
             order = order_effect(ratios, of_tests, first.baseline, first.variant)
         where, averaged = first.workload, titles if len(titles) > 1 else ()

@@ -117,9 +117,9 @@ def client_ceiling(trials: Sequence[MeasuredTrial], ceilings: Mapping[str, Ceili
     for workload, ceiling in ceilings.items():
         most = ceiling["events_per_s"]
         throughputs = [
-            (one.figures.throughput, one.variant)
-            for one in trials
-            if one.workload == workload and one.figures is not None
+            (trial.figures.throughput, trial.variant)
+            for trial in trials
+            if trial.workload == workload and trial.figures is not None
         ]
         if most is None or not throughputs:
             continue
@@ -165,13 +165,13 @@ class _Worst:
 def fleet(trials: Sequence[MeasuredTrial], engines: Mapping[int, Engines]) -> Iterator[Finding]:
     """Warnings about the engines of each variant's trials; `engines` is by index of the trial."""
     for variant in dict.fromkeys(trial.variant for trial in trials):
-        own = {
+        own_shares = {
             trial.index: engines[trial.index]
             for trial in trials
             if trial.variant == variant and trial.figures is not None and trial.index in engines
         }
-        yield from _skew(variant, own)
-        yield from _slow(variant, own)
+        yield from _skew(variant, own_shares)
+        yield from _slow(variant, own_shares)
 
 
 def _skew(variant: str, engines: Mapping[int, Engines]) -> Iterator[Finding]:
@@ -192,10 +192,12 @@ def _skew(variant: str, engines: Mapping[int, Engines]) -> Iterator[Finding]:
 def _slow(variant: str, engines: Mapping[int, Engines]) -> Iterator[Finding]:
     slow: dict[int, _Worst] = {}
     for index, of_trial in engines.items():
-        means = {str(one["name"]): one["latency_mean_us"] for one in of_trial if one["latency_mean_us"]}
+        means = {
+            str(entry["name"]): entry["latency_mean_us"] for entry in of_trial if entry["latency_mean_us"]
+        }
         if len(means) < 2:
             continue
-        name = max(means, key=lambda one: means[one])
+        name = max(means, key=lambda mean: means[mean])
         middle = median(means.values()) if len(means) > 2 else min(means.values())
         if means[name] > max(SLOW * middle, middle + SLOW_US):
             others = compose("the median of all") if len(means) > 2 else compose("that of the other")
@@ -212,9 +214,9 @@ def _slow(variant: str, engines: Mapping[int, Engines]) -> Iterator[Finding]:
 
 def _fleet_finding(variant: str, by_trial: Mapping[int, _Worst], what: str, text: str, fix: str) -> Finding:
     """The finding about the worst engine of the trials, with its pattern and the key of its evidence."""
-    worst = max(by_trial.values(), key=lambda one: one.value)
+    worst = max(by_trial.values(), key=lambda entry: entry.value)
     values = {"count": trials_count(len(by_trial)), "variant": variant, "limit": SKEW_MS, **vars(worst)}
-    evidence = {what: {str(index): one.value for index, one in by_trial.items()}}
+    evidence = {what: {str(index): entry.value for index, entry in by_trial.items()}}
     return Finding("D08", "warn", compose(text, **values), evidence, variant, fix=fix)
 
 
@@ -223,5 +225,5 @@ def _start_of(engine: Mapping[str, Any]) -> float:
 
 
 def _spread_ms(engines: Engines) -> float:
-    starts = [_start_of(one) for one in engines]
+    starts = [_start_of(engine) for engine in engines]
     return (max(starts) - min(starts)) / 1000.0

@@ -197,8 +197,8 @@ def round_trips(
     measured = {
         variant.name: _round_trips_of(variant.name, trials, states) for variant in experiment.variants
     }
-    known = {name: round_trips for name, round_trips in measured.items() if round_trips}
-    if not known:
+    with_round_trips = {name: round_trips for name, round_trips in measured.items() if round_trips}
+    if not with_round_trips:
         return
     listed = join(
         "; ",
@@ -206,42 +206,42 @@ def round_trips(
             compose(
                 "{name} {p50:,.0f} us (minimum {least:,.0f}, p99 {p99:,.0f})",
                 name=name,
-                p50=one.p50_us,
-                least=one.min_us,
-                p99=one.p99_us,
+                p50=entry.p50_us,
+                least=entry.min_us,
+                p99=entry.p99_us,
             )
-            for name, one in known.items()
+            for name, entry in with_round_trips.items()
         ),
     )
-    evidence = {name: vars(one) for name, one in known.items()}
+    evidence = {name: vars(entry) for name, entry in with_round_trips.items()}
     text = compose("a round trip to the server (SELECT 1) takes: {listed}", listed=listed)
     yield Finding("P12", "note", text, {"round_trips": evidence})
-    for name, one in known.items():
-        share = one.p50_us * one.statements / one.latency_us
-        if one.p50_us > NETWORK_US and share > ROUND_TRIPS_SHARE:
+    for name, value in with_round_trips.items():
+        share = value.p50_us * value.statements / value.latency_us
+        if value.p50_us > NETWORK_US and share > ROUND_TRIPS_SHARE:
             yield Finding(
                 "P12",
                 "warn",
                 compose(
                     "round trips of {p50:,.0f} us take {share:.0f} % of the time of a transaction of {name} "
                     "at the lowest load ({statements:g} statements): the result is mostly about the network",
-                    p50=one.p50_us,
+                    p50=value.p50_us,
                     share=100.0 * share,
                     name=name,
-                    statements=round(one.statements, 1),
+                    statements=round(value.statements, 1),
                 ),
                 {"share": share},
                 name,
                 fix=compose("Run dbdyno close to the server, or compare loads with many connections"),
             )
-    yield from _differences(known, experiment.variants[0].name)
+    yield from _differences(with_round_trips, experiment.variants[0].name)
 
 
-def _differences(known: Mapping[str, _RoundTrips], baseline: str) -> Iterator[Finding]:
-    base = known.get(baseline)
-    for name, one in known.items() if base is not None else ():
+def _differences(table: Mapping[str, _RoundTrips], baseline: str) -> Iterator[Finding]:
+    base = table.get(baseline)
+    for name, entry in table.items() if base is not None else ():
         assert base is not None, "the loop runs only with a baseline"
-        less, more = sorted((base.p50_us, one.p50_us))
+        less, more = sorted((base.p50_us, entry.p50_us))
         of_latency = (more - less) * base.statements / base.latency_us
         if (
             name != baseline
@@ -257,11 +257,11 @@ def _differences(known: Mapping[str, _RoundTrips], baseline: str) -> Iterator[Fi
                     "lowest load this alone is {percent:.0f} % of the time of a transaction",
                     base=base.p50_us,
                     baseline=baseline,
-                    own=one.p50_us,
+                    own=entry.p50_us,
                     name=name,
                     percent=100.0 * of_latency,
                 ),
-                {"baseline_us": base.p50_us, "variant_us": one.p50_us},
+                {"baseline_us": base.p50_us, "variant_us": entry.p50_us},
                 name,
                 fix=compose("Reach both servers by the same way, from a machine at the same distance"),
             )
@@ -270,30 +270,34 @@ def _differences(known: Mapping[str, _RoundTrips], baseline: str) -> Iterator[Fi
 def _round_trips_of(
     variant: str, trials: Sequence[MeasuredTrial], states: Mapping[int, ServerState]
 ) -> _RoundTrips | None:
-    own = [trial for trial in trials if trial.variant == variant and trial.figures is not None]
-    records = [record for trial in own for record in states.get(trial.index, ServerState()).round_trips]
+    of_variant = [trial for trial in trials if trial.variant == variant and trial.figures is not None]
+    records = [
+        record for trial in of_variant for record in states.get(trial.index, ServerState()).round_trips
+    ]
     if not records:
         return None
-    lowest = min(own, key=lambda trial: trial.point).point
-    figures: list[Figures] = [one.figures for one in own if one.point == lowest and one.figures is not None]
+    lowest = min(of_variant, key=lambda trial: trial.point).point
+    figures: list[Figures] = [
+        entry.figures for entry in of_variant if entry.point == lowest and entry.figures is not None
+    ]
     return _RoundTrips(
         min(record["min_us"] for record in records),
         median(record["p50_us"] for record in records),
         median(record["p99_us"] for record in records),
-        median(one.statements / one.events for one in figures),
-        median(one.latency_mean_us for one in figures),
+        median(figure.statements / figure.events for figure in figures),
+        median(figure.latency_mean_us for figure in figures),
     )
 
 
 def _caveat_of_foreign_load(finding: Finding) -> str:
     if percents := finding.evidence.get("percents"):
-        (baseline, one), (variant, other) = percents.items()
+        (baseline, baseline_percent), (variant, variant_percent) = percents.items()
         return compose(
             "other processes used {one:.1f} % of the CPUs next to {baseline} and {other:.1f} % next to "
             "{variant}",
-            one=one,
+            one=baseline_percent,
             baseline=baseline,
-            other=other,
+            other=variant_percent,
             variant=variant,
         )
     names = [str(process["name"]) for process in finding.evidence.get("processes", ())]

@@ -67,7 +67,7 @@ def rule(
     return register
 
 
-def find_all(known: Records, *, that_forbid: bool = False) -> list[Finding]:
+def find_all(records: Records, *, that_forbid: bool = False) -> list[Finding]:
     """The findings of all rules, or of those that may forbid a verdict.
 
     With `Decided` these are the rules that need comparisons; the others have run before.
@@ -75,8 +75,8 @@ def find_all(known: Records, *, that_forbid: bool = False) -> list[Finding]:
     return [
         finding
         for each in RULES
-        if each.reads is type(known) and (each.may_forbid or not that_forbid)
-        for finding in each.find(**{name: known.read(name) for name in each.needs})
+        if each.reads is type(records) and (each.may_forbid or not that_forbid)
+        for finding in each.find(**{name: records.read(name) for name in each.needs})
     ]
 
 

@@ -54,15 +54,15 @@ def pending_work(
         }
         largest: tuple[float, float, float] | None = None
         for point in sorted(point for of, point in points if of == workload.title):
-            of_point = [one for one in trials if (one.workload, one.point) == (workload.title, point)]
+            of_point = [trial for trial in trials if (trial.workload, trial.point) == (workload.title, point)]
             groups = by_variant(of_point, values)
-            base, own = groups.get(baseline, []), groups.get(variant.name, [])
-            if min(len(base), len(own)) < DEBT_TRIALS_MIN:
+            base, of_variant = groups.get(baseline, []), groups.get(variant.name, [])
+            if min(len(base), len(of_variant)) < DEBT_TRIALS_MIN:
                 continue
-            most = max(median(base), median(own))
-            is_apart = min(base) > DEBT_FACTOR * max(own) or min(own) > DEBT_FACTOR * max(base)
+            most = max(median(base), median(of_variant))
+            is_apart = min(base) > DEBT_FACTOR * max(of_variant) or min(of_variant) > DEBT_FACTOR * max(base)
             if is_apart and most > limit:
-                largest = max(largest or (0.0, 0.0, 0.0), (most, median(base), median(own)))
+                largest = max(largest or (0.0, 0.0, 0.0), (most, median(base), median(of_variant)))
         if largest is not None:
             _, of_base, of_own = largest
             yield Finding(
@@ -92,10 +92,12 @@ def idle_work(trials: Sequence[MeasuredTrial], states: Mapping[int, ServerState]
         (trial, idle) for trial in trials if (idle := states.get(trial.index, ServerState()).idle) is not None
     ]
     for variant in dict.fromkeys(trial.variant for trial, _ in works):
-        trial, work = max((one for one in works if one[0].variant == variant), key=lambda one: one[1].share)
+        trial, work = max(
+            (entry for entry in works if entry[0].variant == variant), key=lambda entry: entry[1].share
+        )
         if work.share <= IDLE_SHARE_MAX:
             continue
-        is_shared = any(work.cpus & idle.cpus for other, idle in works if other.variant != variant)
+        is_shared = any(work.cpus & idle.cpus for neighbour, idle in works if neighbour.variant != variant)
         yield Finding(
             "R11",
             "note",

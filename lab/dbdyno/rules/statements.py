@@ -74,12 +74,14 @@ def differing_plans(findings_of_run: Sequence[Finding], experiment: Experiment) 
     If the variant declares other statements, tables or indexes, other plans are intended, and a note.
     """
     by_variant = {
-        (one.subject, one.evidence["workload"]): one.evidence["plans"]
-        for one in findings_of_run
-        if one.code == "P08" and "plans" in one.evidence
+        (entry.subject, entry.evidence["workload"]): entry.evidence["plans"]
+        for entry in findings_of_run
+        if entry.code == "P08" and "plans" in entry.evidence
     }
     baseline = experiment.variants[0].name
-    products = {one.name: (one.server.product, dialect_of(one.server)) for one in experiment.variants}
+    products = {
+        variant.name: (variant.server.product, dialect_of(variant.server)) for variant in experiment.variants
+    }
     for (subject, workload), own_plans in by_variant.items():
         others = by_variant.get((baseline, workload), {})
         # Different products have different names for the same plan, so only variants of one product are
@@ -95,8 +97,8 @@ def differing_plans(findings_of_run: Sequence[Finding], experiment: Experiment) 
             listed = join(
                 "; ",
                 (
-                    compose("{name}: {plan} instead of {other}", name=name, plan=plan, other=other)
-                    for name, (other, plan) in changed.items()
+                    compose("{name}: {plan} instead of {other}", name=name, plan=plan, other=earlier_plan)
+                    for name, (earlier_plan, plan) in changed.items()
                 ),
             )
             declared = list_differences(experiment, experiment.variant(subject))
@@ -180,7 +182,7 @@ def unchanged(explanation: ExplainedFile, experiment: Experiment) -> Iterator[Fi
         variant, measures = experiment.variant(entry.variant), entry.measures
         enough = bool(measures) and measures[0].blocks >= BLOCKS_MIN
         differs = not is_identical(experiment, variant)
-        if differs and enough and not any(one.significant for one in measures):
+        if differs and enough and not any(measure.significant for measure in measures):
             yield Finding(
                 "P17",
                 "warn",

@@ -294,12 +294,12 @@ def _errors(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
     rates: dict[str, float] = {}
     codes: dict[str, dict[str, int]] = {}
     figures = {variant: [f for _, f in figures_of(trials)] for variant, trials in by_variant.items()}
-    classes = merge_classes(one.error_classes for of_variant in figures.values() for one in of_variant)
+    classes = merge_classes(entry.error_classes for of_variant in figures.values() for entry in of_variant)
     for variant, of_variant in figures.items():
-        events = sum(one.events for one in of_variant)
+        events = sum(entry.events for entry in of_variant)
         by_code: Counter[str] = Counter()
-        for one in of_variant:
-            by_code.update(one.errors)
+        for value in of_variant:
+            by_code.update(value.errors)
         if events:
             rates[variant] = sum(by_code.values()) / events * 1000.0
             codes[variant] = dict(by_code)
@@ -389,9 +389,9 @@ def _variants_with_loaded_rows(experiment: Experiment, findings_of_run: Iterable
 
 def _row_counts(by_variant: ByVariant, workload: str, with_loaded_rows: Collection[str]) -> Iterator[Finding]:
     for variant, trials in by_variant.items():
-        figures = [one for _, one in figures_of(trials)]
-        mismatches = sum(one.row_count_mismatches for one in figures)
-        statements = sum(one.statements for one in figures)
+        figures = [entry for _, entry in figures_of(trials)]
+        mismatches = sum(figure.row_count_mismatches for figure in figures)
+        statements = sum(figure.statements for figure in figures)
         if not mismatches:
             continue
         share = mismatches / statements
@@ -438,11 +438,11 @@ def overload(by_variant: ByVariant, experiment: Experiment) -> Iterator[Finding]
         # Under a latency objective, rates that are too high are part of the design.
         return
     for variant, trials in by_variant.items():
-        behind = {index: one for index, one in figures_of(trials) if not one.keeps_up}
+        behind = {index: entry for index, entry in figures_of(trials) if not entry.keeps_up}
         if not behind:
             continue
-        dropped = sum(one.dropped for one in behind.values())
-        queued = sum(one.backlog for one in behind.values())
+        dropped = sum(entry.dropped for entry in behind.values())
+        queued = sum(entry.backlog for entry in behind.values())
         parts = (
             [compose("{dropped:,} scheduled transactions were dropped", dropped=dropped)] if dropped else []
         )
@@ -462,8 +462,8 @@ def overload(by_variant: ByVariant, experiment: Experiment) -> Iterator[Finding]
                 listed=join_words(parts),
             ),
             {
-                "dropped": {str(index): one.dropped for index, one in behind.items()},
-                "backlog": {str(index): one.backlog for index, one in behind.items()},
+                "dropped": {str(index): entry.dropped for index, entry in behind.items()},
+                "backlog": {str(index): entry.backlog for index, entry in behind.items()},
             },
             variant,
             fix=compose("Offer a lower rate or allow more connections"),
@@ -486,24 +486,24 @@ def _with_classes(codes: Sequence[str], classes: Mapping[str, str]) -> str:
 @rule("R15")
 def resumptions(resumed: Sequence[Resumption]) -> Iterator[Finding]:
     """A note for each time that a run was resumed."""
-    for one in resumed:
-        time = datetime.fromtimestamp(one.unix_us / 1e6, UTC)
+    for entry in resumed:
+        time = datetime.fromtimestamp(entry.unix_us / 1e6, UTC)
         text = compose(
             "the run was resumed at {time} UTC, after {trials} trials",
             time=f"{time:%Y-%m-%d %H:%M:%S}",
-            trials=one.trials,
+            trials=entry.trials,
         )
-        if one.blocks:
-            numbers = join_words([str(block + 1) for block in one.blocks])
+        if entry.blocks:
+            numbers = join_words([str(block + 1) for block in entry.blocks])
             text += compose_count(
-                len(one.blocks),
+                len(entry.blocks),
                 "; block {numbers} began before that and ended after it, so its variants may have met "
                 "different conditions",
                 "; blocks {numbers} began before that and ended after it, so their variants may have met "
                 "different conditions",
                 numbers=numbers,
             )
-        evidence = {"unix_us": one.unix_us, "trials": one.trials, "blocks": list(one.blocks)}
+        evidence = {"unix_us": entry.unix_us, "trials": entry.trials, "blocks": list(entry.blocks)}
         yield Finding("R15", "note", text, evidence)
 
 

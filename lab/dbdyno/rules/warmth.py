@@ -168,9 +168,13 @@ def _drifts(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator
         )
         reported: set[str] = set()
         for variant in experiment.variants[1:]:
-            own = [one for name in (baseline, variant.name) if (one := changes.get((name, "")))]
+            changes_here = [
+                change_of_variant
+                for name in (baseline, variant.name)
+                if (change_of_variant := changes.get((name, "")))
+            ]
             differing = changes.get((variant.name, baseline))
-            for change in own or filter(None, [differing]):
+            for change in changes_here or filter(None, [differing]):
                 if change.variant not in reported:
                     reported.add(change.variant)
                     yield _drift(change, workload.title, experiment, _longer_warmup(of_workload, experiment))
@@ -198,10 +202,10 @@ def _rows(trials: Sequence[MeasuredTrial], experiment: Experiment) -> dict[_Key,
         of_first = _row(of_workload, first, part, experiment, blocks)
         rows[_Key(title, first, "", part)] = of_first
         for name in others:
-            own = _row(of_workload, name, part, experiment, blocks)
-            rows[_Key(title, name, "", part)] = own
+            row = _row(of_workload, name, part, experiment, blocks)
+            rows[_Key(title, name, "", part)] = row
             rows[_Key(title, name, first, part)] = [
-                one - other for one, other in zip(own, of_first, strict=True)
+                entry - base for entry, base in zip(row, of_first, strict=True)
             ]
     return rows
 
@@ -237,7 +241,7 @@ def _distance(rows: Mapping[_Key, Row], key: _Key, edges: tuple[float, float, fl
     """How far the window still is from steady state, as a log ratio, extrapolated from the early and late
     changes.
     """
-    early, late = (hodges_lehmann(_known(rows[replace(key, part=one)])) for one in (EARLY, LATE))
+    early, late = (hodges_lehmann(_known(rows[replace(key, part=entry)])) for entry in (EARLY, LATE))
     if key.part == EARLY and early * late <= 0.0:
         # The changes have opposite signs, so they cannot be extrapolated.
         return 0.0

@@ -119,7 +119,7 @@ class SlicedTrial(RecordedTrial):
             self.fail(problem)
             return
         if is_metered:
-            self.meter.read(self.meter.own)
+            self.meter.read(self.meter.in_slices)
         if number >= self._warmup:
             self._events += int(record["events"])
             self._counted_s += (record["end_us"] - record["start_us"]) / 1e6
@@ -158,7 +158,7 @@ class SlicedTrial(RecordedTrial):
     def server_record(self) -> ServerRecord:
         """With the work of the server in its own slices, and between them."""
         record = super().server_record()
-        record["slices"] = {"own": self.meter.own.record(), "idle": self.meter.idle.record()}
+        record["slices"] = {"own": self.meter.in_slices.record(), "idle": self.meter.idle.record()}
         return record
 
     def finish(self) -> Outcome:
@@ -193,7 +193,7 @@ def complete_points(planned: Iterable[Trial], finished: Collection[int]) -> set[
     members: dict[tuple[int, str, Point], list[int]] = {}
     for trial in planned:
         members.setdefault((trial.block, trial.workload, trial.point), []).append(trial.index)
-    return {index for one in members.values() if set(one) <= set(finished) for index in one}
+    return {index for member in members.values() if set(member) <= set(finished) for index in member}
 
 
 def run_in_slices(
@@ -210,8 +210,8 @@ def run_in_slices(
     a check stops the experiment, and StoreProblem.
     """
     reasons: dict[str, list[str]] = {name: [] for name in started}
-    failures = {name: one for name, one in started.items() if isinstance(one, StartFailure)}
-    contexts = {name: one for name, one in started.items() if not isinstance(one, StartFailure)}
+    failures = {name: entry for name, entry in started.items() if isinstance(entry, StartFailure)}
+    contexts = {name: entry for name, entry in started.items() if not isinstance(entry, StartFailure)}
     for unready in failures.values():
         if unready.failed_by == "harness":
             # The block runs again, so the others need not run now.
@@ -222,7 +222,9 @@ def run_in_slices(
         members = [trial for trial in trials if (trial.workload, trial.point) == load]
         for trial in members:
             coordinator.listen(progress.TrialBegan(trial))
-        outcomes = _run_point(coordinator, [one for one in members if one.variant not in failures], contexts)
+        outcomes = _run_point(
+            coordinator, [member for member in members if member.variant not in failures], contexts
+        )
         for trial in members:
             name, server = trial.variant, server_of(trial)
             reason = coordinator.end_trial(trial, server, failures.get(name) or outcomes[name])
@@ -267,21 +269,21 @@ def _run_point(
             )
             for trial in trials
         }
-        meter = combine([one.create_meter() for one in sliced.values()])
+        meter = combine([entry.create_meter() for entry in sliced.values()])
         # All hooks run first: one that empties a cache would undo the pre-warming of another variant.
-        for one in sliced.values():
-            one.prepare()
+        for sliced_trial in sliced.values():
+            sliced_trial.prepare()
         _abandon(sliced)
-        for one in _running(sliced):
-            one.connect()
+        for sliced_trial in _running(sliced):
+            sliced_trial.connect()
         # On the load generator's CPUs this process takes no time from the servers.
         with on_cpus(experiment.client.cpus):
             foreign = _run_rounds(experiment, trials[0], sliced, (warmup, counted), meter)
-        for one in _running(sliced):
-            one.end_measurement(foreign)
-        for one in sliced.values():
-            one.end_load()
-        return {name: one.finish() for name, one in sliced.items()}
+        for sliced_trial in _running(sliced):
+            sliced_trial.end_measurement(foreign)
+        for sliced_trial in sliced.values():
+            sliced_trial.end_load()
+        return {name: entry.finish() for name, entry in sliced.items()}
 
 
 def _run_rounds(
@@ -300,18 +302,18 @@ def _run_rounds(
         if _abandon(sliced) or not _running(sliced):
             break
         if number == warmup:
-            for one in _running(sliced):
-                one.begin_measurement()
+            for sliced_trial in _running(sliced):
+                sliced_trial.begin_measurement()
             first = foreign.read() if foreign else None
         began, is_metered = time.monotonic(), number == next_metered
-        for one in _running(sliced) if is_metered else ():
-            one.meter.read()
+        for sliced_trial in _running(sliced) if is_metered else ():
+            sliced_trial.meter.read()
         for name in round_order(experiment, trial, number):
             if name in sliced and sliced[name].is_running:
                 sliced[name].run_slice(number, is_metered=is_metered)
         if is_metered:
-            for one in _running(sliced):
-                one.meter.read(one.meter.idle)
+            for sliced_trial in _running(sliced):
+                sliced_trial.meter.read(sliced_trial.meter.idle)
             next_metered = number + _rounds_between(_running(sliced), time.monotonic() - began)
     _abandon(sliced)
     return foreign.foreign_load(first, foreign.read()) if foreign else None
@@ -319,12 +321,12 @@ def _run_rounds(
 
 def _rounds_between(trials: Sequence[SlicedTrial], round_s: float) -> int:
     """The distance between two metered rounds of that length, such that readings take little time."""
-    cost_s = sum(one.meter.end_round() for one in trials)
+    cost_s = sum(trial.meter.end_round() for trial in trials)
     return max(1, math.ceil(cost_s / (METER_SHARE * round_s)))
 
 
 def _running(sliced: Mapping[str, SlicedTrial]) -> list[SlicedTrial]:
-    return [one for one in sliced.values() if one.is_running]
+    return [entry for entry in sliced.values() if entry.is_running]
 
 
 def _abandon(sliced: Mapping[str, SlicedTrial]) -> bool:
@@ -332,8 +334,8 @@ def _abandon(sliced: Mapping[str, SlicedTrial]) -> bool:
 
     A failure of a server is a result, for whose bounds the others need complete trials.
     """
-    failed = [name for name, one in sliced.items() if one.failure.get("failed_by") == "harness"]
+    failed = [name for name, value in sliced.items() if value.failure.get("failed_by") == "harness"]
     reason = sliced[failed[0]].failure["reason"] if failed else ""
-    for one in sliced.values() if failed else ():
-        one.abandon(f"the trial of {failed[0]} failed, with which it alternated: {reason}")
+    for entry in sliced.values() if failed else ():
+        entry.abandon(f"the trial of {failed[0]} failed, with which it alternated: {reason}")
     return bool(failed)

@@ -75,8 +75,8 @@ def run_loads(
     environment, cpus = server.load_address().environment(), experiment.client.cpus
     loads = experiment.backgrounds(experiment.variant(trial.variant), trial.workload)
     plans = {
-        one.title: background_plan(experiment, trial, one, plan, planned, earlier_trials=earlier_trials)
-        for one in loads
+        load.title: background_plan(experiment, trial, load, plan, planned, earlier_trials=earlier_trials)
+        for load in loads
     }
     with _Loads(plans, environment, cpus, engine, open_file) as running:
 

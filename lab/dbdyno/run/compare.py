@@ -172,7 +172,9 @@ class _Comparison:
         return (self._stopping and self._stopping.why) or "blocks"
 
     def _announce(self, titles: Sequence[str], rows: int, warmup_trials: int, pilots: int) -> None:
-        of_group = (one.rows for one in self._experiment.distinct_workloads() if one.title in titles)
+        of_group = (
+            workload.rows for workload in self._experiment.distinct_workloads() if workload.title in titles
+        )
         self._coordinator.listen(
             progress.Began(
                 self._run.path,

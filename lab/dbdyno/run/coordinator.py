@@ -128,8 +128,8 @@ class Coordinator:
         if isinstance(started, Context):
             of_group = {trial.workload for trial in trials}
             # The tables of a group are common to its workloads: one that changes their rows decides.
-            changing = (one for one in self.experiment.workloads if one.changes_row_count)
-            workload = next((one for one in changing if one.title in of_group), started.workload)
+            changing = (entry for entry in self.experiment.workloads if entry.changes_row_count)
+            workload = next((entry for entry in changing if entry.title in of_group), started.workload)
             self.check_after_group(trials[-1], replace(started, workload=workload), codes)
         return reasons
 

@@ -109,7 +109,7 @@ class Place:
 
     def has(self, workload: Workload) -> bool:
         """Whether the workload's data are there."""
-        return any(one.data() == workload.data() for one in self.workloads)
+        return any(entry.data() == workload.data() for entry in self.workloads)
 
     def after(self, event: Loaded | Emptied | Left) -> tuple[Place, list[Workload]]:
         """The state after an event, and the workloads whose tables must be dropped then.
@@ -129,10 +129,15 @@ class Place:
             case Left(server):
                 is_shared = len({id(holder) for holder, _ in self.owners}) > 1
                 others = tuple(pair for pair in self.owners if is_shared and pair[0] is not server)
-                own = [workload for holder, workload in self.owners if holder is server or not is_shared]
-                bundled = [one for one in own if isinstance(one, OltpWorkload)]
-                widest: list[Workload] = [max(bundled, key=lambda one: one.tables)] if bundled else []
-                return Place((), others), [*widest, *(o for o in own if not isinstance(o, OltpWorkload))]
+                on_server = [
+                    workload for holder, workload in self.owners if holder is server or not is_shared
+                ]
+                bundled = [entry for entry in on_server if isinstance(entry, OltpWorkload)]
+                widest: list[Workload] = [max(bundled, key=lambda entry: entry.tables)] if bundled else []
+                return Place((), others), [
+                    *widest,
+                    *(o for o in on_server if not isinstance(o, OltpWorkload)),
+                ]
 
 
 class DataState:
@@ -330,10 +335,10 @@ class DataState:
     def _clean(self, server: Server, workload: Workload) -> None:
         """Drop the tables of all workloads, because the OLTP workloads share table names."""
         workloads = self._experiment.distinct_workloads()
-        bundled = [one for one in workloads if isinstance(one, OltpWorkload)]
-        widest: list[Workload] = [max(bundled, key=lambda one: one.tables)] if bundled else []
-        for one in [*widest, *self._change(server, Emptied())]:
-            why = cleanup(self._experiment, one, server, self._engine)
+        bundled = [entry for entry in workloads if isinstance(entry, OltpWorkload)]
+        widest: list[Workload] = [max(bundled, key=lambda entry: entry.tables)] if bundled else []
+        for value in [*widest, *self._change(server, Emptied())]:
+            why = cleanup(self._experiment, value, server, self._engine)
             if why:
                 raise Problem(f"the tables of {workload.title} could not be dropped: {why}", exit_code=4)
 
@@ -379,10 +384,10 @@ class DataState:
             self._listen(progress.ProblemOccurred(text))
 
 
-def _may_be_on_same_data(one: Server, other: Server) -> bool:
+def _may_be_on_same_data(first: Server, second: Server) -> bool:
     """Whether two servers are one, or two variants of a remote server may use the same database."""
-    if one is other:
+    if first is second:
         return True
-    if one.private or other.private:
+    if first.private or second.private:
         return False
-    return may_be_one_database(one.address().location, other.address().location)
+    return may_be_one_database(first.address().location, second.address().location)

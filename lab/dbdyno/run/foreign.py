@@ -248,11 +248,11 @@ def _used_cpu_time(begin: Reading, end: Reading) -> dict[int, float]:
         for pid, process in end.processes.items()
         if pid in begin.processes and begin.processes[pid].started == process.started
     }
-    own: dict[int, float] = {}
+    table: dict[int, float] = {}
     waited: dict[int, float] = {}
     for pid, process in end.processes.items():
         before = begin.processes[pid] if pid in survivors else None
-        own[pid] = process.used_s - (before.used_s if before else 0.0)
+        table[pid] = process.used_s - (before.used_s if before else 0.0)
         waited[pid] = process.waited_s - (before.waited_s if before else 0.0)
     for pid, process in begin.processes.items():
         if pid in survivors:
@@ -264,7 +264,7 @@ def _used_cpu_time(begin: Reading, end: Reading) -> dict[int, float]:
                 waited[ancestor] -= taken_s
                 remaining_s -= taken_s
             ancestor = begin.processes[ancestor].parent
-    return {pid: max(0.0, own[pid] + waited[pid]) for pid in own}
+    return {pid: max(0.0, table[pid] + waited[pid]) for pid in table}
 
 
 # Maximum seconds for one reading of the CPUs and dbdyno's processes. A slower reading is repeated, up to
@@ -299,12 +299,12 @@ class ForeignMeter:
                 # A process may end between listing and reading.
                 with suppress(OSError, ValueError, IndexError):
                     processes[int(name)] = _read_process(int(name))
-        own = self.scope.own(processes)
+        own_processes = self.scope.own(processes)
         best: tuple[float, Reading] | None = None
         # While server and client keep all CPUs busy, this thread may have to wait between reading two files.
         for _ in range(ATTEMPTS):
             began = time.monotonic()
-            reading = self._read_once(processes, own)
+            reading = self._read_once(processes, own_processes)
             took_s = time.monotonic() - began
             if reading is not None and (best is None or took_s < best[0]):
                 best = took_s, reading
@@ -312,7 +312,7 @@ class ForeignMeter:
                 break
         return best[1] if best else None
 
-    def _read_once(self, processes: Mapping[int, Process], own: frozenset[int]) -> Reading | None:
+    def _read_once(self, processes: Mapping[int, Process], own_processes: frozenset[int]) -> Reading | None:
         """Read the CPUs and immediately afterwards the processes in `own`; take the other processes from
         `processes`.
         """
@@ -325,11 +325,11 @@ class ForeignMeter:
         if not self.scope.cpus <= cpus.keys():
             return None
         current = dict(processes)
-        for pid in own:
+        for pid in own_processes:
             with suppress(OSError, ValueError, IndexError):
                 current[pid] = _read_process(pid)
         used = {cpu: cpus[cpu] for cpu in self.scope.cpus}
-        return Reading(at_s, used, interrupts_separate, frozenset(cpus), current, own)
+        return Reading(at_s, used, interrupts_separate, frozenset(cpus), current, own_processes)
 
     def foreign_load(self, begin: Reading | None, end: Reading | None) -> ForeignRecord | None:
         """The foreign load between two readings (`foreign.foreign_load`)."""
@@ -348,8 +348,10 @@ def create_meter(experiment: Experiment, variant: Variant, description: Descript
     docker = variant.server.kind == "docker"
     # A container without a CPU set may run on any CPU, also outside dbdyno's own set.
     anywhere = docker and variant.server.cpus is None
-    own = (online_cpus() if anywhere and cpus is None else server_cpus(cpus) for cpus in variant.cpu_sets)
-    server = frozenset[int]().union(*own)
+    sets_of_variant = (
+        online_cpus() if anywhere and cpus is None else server_cpus(cpus) for cpus in variant.cpu_sets
+    )
+    server = frozenset[int]().union(*sets_of_variant)
     pid = description.identity.get("pid")
     roots = {os.getpid(), *([pid] if isinstance(pid, int) else [])}
     return ForeignMeter(client | server, roots, _PROXIES if docker else frozenset())
@@ -357,13 +359,13 @@ def create_meter(experiment: Experiment, variant: Variant, description: Descript
 
 def combine(meters: Sequence[ForeignMeter | None]) -> ForeignMeter | None:
     """A meter for several servers that run at the same time; None if one of them has none."""
-    known = [meter for meter in meters if meter is not None]
-    if not known or len(known) < len(meters):
+    readable = [meter for meter in meters if meter is not None]
+    if not readable or len(readable) < len(meters):
         return None
     return ForeignMeter(
-        frozenset().union(*(meter.scope.cpus for meter in known)),
-        frozenset().union(*(meter.scope.roots for meter in known)),
-        frozenset().union(*(meter.scope.proxies for meter in known)),
+        frozenset().union(*(meter.scope.cpus for meter in readable)),
+        frozenset().union(*(meter.scope.roots for meter in readable)),
+        frozenset().union(*(meter.scope.proxies for meter in readable)),
     )
 
 

@@ -101,8 +101,12 @@ def prepare(
 @contextmanager
 def _loading_variables(server: Server) -> Iterator[None]:
     """Set these variables on a private server within the context."""
-    known = server.variables() if server.private else {}
-    before = {name: known[name] for name, value in _WHILE_LOADING.items() if known.get(name, value) != value}
+    server_variables = server.variables() if server.private else {}
+    before = {
+        name: server_variables[name]
+        for name, value in _WHILE_LOADING.items()
+        if server_variables.get(name, value) != value
+    }
     for name in before:
         server.query(f"SET GLOBAL {name} = {_WHILE_LOADING[name]}")
     try:
@@ -230,16 +234,18 @@ def _require_own_database(workload: SqlWorkload, server: Server) -> None:
     looks for existing tables nor drops what a killed run has left.
     """
     address = server.address()
-    own = address.database
+    schema = address.database
     if address.dialect.has_schemas:
-        own = answers.value(server.query, f"SELECT {address.schema}", answers.text_or_empty)
+        schema = answers.value(server.query, f"SELECT {address.schema}", answers.text_or_empty)
     outside = [
-        one.written for one in workload.created_objects(address.protocol) if one.place not in ("", own)
+        created_object.written
+        for created_object in workload.created_objects(address.protocol)
+        if created_object.place not in ("", schema)
     ]
     outside += [shorten_statement(sql) for sql in workload.setup if changes_place(sql, address.dialect)]
     if outside:
         raise Problem(
-            f"the setup of {workload.title} uses another database or schema than {own}: "
+            f"the setup of {workload.title} uses another database or schema than {schema}: "
             f"{', '.join(outside)}; dbdyno creates tables only in the database of the URL",
             "Leave out the name of the other database, or create its tables yourself and remove these "
             "statements; transactions may use other databases",

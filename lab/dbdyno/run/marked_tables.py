@@ -115,7 +115,7 @@ def marked_tables(server: Server, *, everywhere: bool = False) -> list[Table]:
     where = _is_here(server)
     if everywhere:
         where = f"({where} OR {_COMMENT[server.address().protocol]} LIKE '%dbdyno %table=%')"
-    tables = [one for one in _tables(server, where) if one.mark]
+    tables = [table for table in _tables(server, where) if table.mark]
     return sorted(tables, key=lambda table: (not table.is_here, table.title))
 
 
@@ -129,7 +129,7 @@ def drop(server: Server, tables: Iterable[Table]) -> Iterator[tuple[str, str]]:
         failed = []
         for table in remaining:
             try:
-                if any(one.is_dbdynos for one in _tables(server, _is_table(server, table))):
+                if any(entry.is_dbdynos for entry in _tables(server, _is_table(server, table))):
                     # Without CASCADE: views and foreign keys of the user keep it.
                     name = server.address().dialect.quote(table.schema, table.name)
                     server.query(f"DROP TABLE {name}")
@@ -155,8 +155,8 @@ def mark(server: Server, names: Iterable[str]) -> None:
     for table in tables:
         if table.name not in created or table.is_dbdynos:
             continue
-        own = table_hash(table.database, table.name)
-        comment = dialect.literal(f"{table.own_comment} {_SETUP} table={own}".strip())
+        hash_now = table_hash(table.database, table.name)
+        comment = dialect.literal(f"{table.own_comment} {_SETUP} table={hash_now}".strip())
         # Without its mark the table is one that the user must drop.
         with suppress(ServerProblem):
             name = dialect.quote(table.schema, table.name)
@@ -176,7 +176,7 @@ def drop_instruction(server: Server) -> str:
     names: list[str] = []
     # The instruction is part of the message about a more important problem.
     with suppress(ServerProblem):
-        names = [] if server.private else [one.title for one in marked_tables(server) if one.is_dbdynos]
+        names = [] if server.private else [table.title for table in marked_tables(server) if table.is_dbdynos]
     if not names:
         return ""
     named = ", ".join(names[:_NAMED_MAX]) + (", …" if len(names) > _NAMED_MAX else "")

@@ -121,7 +121,11 @@ def max_workers(experiment: Experiment) -> int:
     if experiment.client.cpus is not None:
         cpus = parse_cpus(experiment.client.cpus) & allowed
     else:
-        servers = [parse_cpus(one.server.cpus) for one in experiment.variants if one.server.cpus is not None]
+        servers = [
+            parse_cpus(variant.server.cpus)
+            for variant in experiment.variants
+            if variant.server.cpus is not None
+        ]
         cpus = allowed.difference(*servers)
     return max(1, min(len(cpus), max(experiment.load.connections), LIMITS["workers"]))
 
@@ -368,17 +372,19 @@ def measure_ceilings(run: Run, experiment: Experiment, engine: Engine) -> None:
     waits = load.max_rate is not None or load.think_time_s is not None
     if load.is_open or load.is_changing or waits:
         return
-    known = read_ceilings(run)
+    ceilings = read_ceilings(run)
     plans = {
         (trial.meta["variant"], trial.meta["workload"]): trial for trial in run.trials() if trial.is_done
     }
     added = False
     for title in (workload.title for workload in experiment.workloads):
         stored = plans.get((baseline.name, title))
-        if stored is None or title in known or not _has_ceiling(experiment.workload_for(baseline, title)):
+        if stored is None or title in ceilings or not _has_ceiling(experiment.workload_for(baseline, title)):
             continue
-        of_workload = [one for one in run.schedule() if (one.variant, one.workload) == (baseline.name, title)]
-        trial = max(of_workload, key=lambda one: one.point.connections)
+        of_workload = [
+            entry for entry in run.schedule() if (entry.variant, entry.workload) == (baseline.name, title)
+        ]
+        trial = max(of_workload, key=lambda entry: entry.point.connections)
         # The protocol of the target decides the form of the statements.
         target = stored.plan.get("target")
         if target is None:
@@ -396,11 +402,11 @@ def measure_ceilings(run: Run, experiment: Experiment, engine: Engine) -> None:
             ceiling["failure"] = result.failure() or None
             if result.done and result.end is not None:
                 ceiling["events_per_s"] = result.end["phases"]["measure"]["events"] * US / measure_us
-        known[title] = ceiling
+        ceilings[title] = ceiling
         added = True
     if added:
         with suppress(StoreProblem):
-            write_ceilings(run, known)
+            write_ceilings(run, ceilings)
 
 
 def _has_ceiling(workload: Workload) -> bool:

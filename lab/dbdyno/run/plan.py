@@ -163,7 +163,9 @@ def _sequence_users(experiment: Experiment, trial: Trial) -> list[str]:
     """The loads of a trial with sequences without end: "" for the trial's own, titles of background loads."""
     variant = experiment.variant(trial.variant)
     loads: list[tuple[str, Workload]] = [("", experiment.workload_for(variant, trial.workload))]
-    loads += [(one.title, one) for one in experiment.backgrounds(variant, trial.workload)]
+    loads += [
+        (background.title, background) for background in experiment.backgrounds(variant, trial.workload)
+    ]
     return [title for title, workload in loads if open_sequences(workload.plan())]
 
 

@@ -59,7 +59,9 @@ def inspect(
         try:
             if executes:
                 require_servers(experiment, workspace)
-            servers = {one.name: describe_server(one, executes=executes) for one in experiment.variants}
+            servers = {
+                variant.name: describe_server(variant, executes=executes) for variant in experiment.variants
+            }
             data = DataState(experiment, workspace, engine, listen, executes=executes)
             titles = [workload.title for workload in experiment.workloads]
             space = data.space(titles, count_slots(experiment))

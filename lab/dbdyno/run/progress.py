@@ -153,9 +153,9 @@ class BlockEnded(Progress):
     @property
     def blocks_expected(self) -> int | None:
         """How many more blocks the judge expects until every comparison is decided; None if it cannot say."""
-        counts = [one.blocks_still_expected for one in self.look.comparisons]
-        known = [count for count in counts if count is not None]
-        return max(known) if known and len(known) == len(counts) else None
+        counts = [comparison.blocks_still_expected for comparison in self.look.comparisons]
+        counted = [count for count in counts if count is not None]
+        return max(counted) if counted and len(counted) == len(counts) else None
 
 
 @dataclass(frozen=True)

@@ -43,17 +43,19 @@ class Failures:
         """Those of a group's `trials` that run once more, with the reason. In slices the trials of a point
         run together. Raises StoreProblem.
         """
-        stored = {one.index: one for one in self._run.trials()}
+        stored = {trial.index: trial for trial in self._run.trials()}
         failed = [
-            stored[one.index] for one in trials if one.index in stored and not stored[one.index].is_result
+            stored[trial.index]
+            for trial in trials
+            if trial.index in stored and not stored[trial.index].is_result
         ]
-        failed = [one for one in failed if one.index not in self._repeated]
+        failed = [entry for entry in failed if entry.index not in self._repeated]
         if not failed:
             return [], ""
-        indices = {one.index for one in failed}
-        loads = {_load(one) for one in trials if one.index in indices} if self._in_slices else ()
-        chosen = [one for one in trials if one.index in indices or _load(one) in loads]
-        names = " and ".join(dict.fromkeys(str(one.meta["variant"]) for one in failed))
+        indices = {entry.index for entry in failed}
+        loads = {_load(trial) for trial in trials if trial.index in indices} if self._in_slices else ()
+        chosen = [trial for trial in trials if trial.index in indices or _load(trial) in loads]
+        names = " and ".join(dict.fromkeys(str(entry.meta["variant"]) for entry in failed))
         which = "a trial" if len(failed) == 1 else f"{len(failed)} trials"
         text = f"{which} of {names} failed, but not because of the server ({failed[0].meta.get('reason')})"
         return self._repeat(chosen), text
@@ -62,17 +64,17 @@ class Failures:
         """The trials of a group that run once more after a file of the run could not be written. Raises
         `problem` if that has happened to them before.
         """
-        stored = {one.index for one in self._run.trials() if one.is_result}
-        left = [one for one in trials if one.index not in stored]
+        stored = {trial.index for trial in self._run.trials() if trial.is_result}
+        left = [trial for trial in trials if trial.index not in stored]
         if self._in_slices:
-            loads = {_load(one) for one in left}
-            left = [one for one in trials if _load(one) in loads]
-        if not left or any(one.index in self._repeated for one in left):
+            loads = {_load(entry) for entry in left}
+            left = [trial for trial in trials if _load(trial) in loads]
+        if not left or any(entry.index in self._repeated for entry in left):
             raise problem
         return self._repeat(left)
 
     def _repeat(self, trials: list[Trial]) -> list[Trial]:
-        self._repeated |= {one.index for one in trials}
+        self._repeated |= {trial.index for trial in trials}
         return trials
 
     def require_results(self, trials: Sequence[Trial]) -> None:
@@ -80,22 +82,22 @@ class Failures:
         `FAILED_BLOCKS_MAX` blocks in succession.
         """
         block, planned = trials[0].block, self._run.schedule()
-        stored = {one.index: one for one in self._run.trials()}
+        stored = {trial.index: trial for trial in self._run.trials()}
         for name in dict.fromkeys(trial.variant for trial in trials):
-            own = [one.index for one in planned if one.block == block and one.variant == name]
-            if any(index in stored and stored[index].is_done for index in own):
+            indexes = [entry.index for entry in planned if entry.block == block and entry.variant == name]
+            if any(index in stored and stored[index].is_done for index in indexes):
                 self._failed_blocks[name] = set()
-            elif all(index in stored for index in own):
+            elif all(index in stored for index in indexes):
                 failed = self._failed_blocks.setdefault(name, set())
                 failed.add(block)
                 if len(failed) >= FAILED_BLOCKS_MAX:
-                    reason = stored[own[0]].meta.get("reason")
+                    reason = stored[indexes[0]].meta.get("reason")
                     raise self._problem(name, reason, f"in {len(failed)} blocks in succession")
 
     def require_any_results(self) -> None:
         """Raise CannotRunProblem if all trials of a variant have failed."""
         trials = self._run.trials()
-        done = {one.meta["variant"] for one in trials if one.is_done}
+        done = {entry.meta["variant"] for entry in trials if entry.is_done}
         for trial in trials:
             if trial.meta["variant"] not in done:
                 raise self._problem(trial.meta["variant"], trial.meta.get("reason"), "of the run")
@@ -139,8 +141,8 @@ def plan_repeats(experiment: Experiment, run: Run) -> Repeats | None:
     if not may_repeat(experiment, planned):
         return None
     blocks = {trial.index: trial.block for trial in planned}
-    known = repeats.subtract_interrupts(_foreign_loads(run), planned)
-    shares = repeats.largest_shares((blocks[index], load["share"]) for index, load in known.items())
+    interrupts = repeats.subtract_interrupts(_foreign_loads(run), planned)
+    shares = repeats.largest_shares((blocks[index], load["share"]) for index, load in interrupts.items())
     total = experiment.design.blocks
     chosen = repeats.blocks_to_repeat(shares, total)
     if not chosen:
@@ -148,7 +150,9 @@ def plan_repeats(experiment: Experiment, run: Run) -> Repeats | None:
     trials = repeats.repeat_blocks(planned, chosen)
     run.append_schedule(trials)
     disturbed = repeats.disturbed_blocks(shares)
-    processes = repeats.largest_processes(load for index, load in known.items() if blocks[index] in disturbed)
+    processes = repeats.largest_processes(
+        load for index, load in interrupts.items() if blocks[index] in disturbed
+    )
     reason = (
         f"other processes used more than {100 * repeats.FOREIGN_LIMIT:.0f} % of the CPUs of server and "
         f"client in {len(disturbed)} of {total} blocks ({repeats.describe_processes(processes)})"
@@ -171,8 +175,8 @@ def plan_repeat(experiment: Experiment, run: Run, block: int) -> Repeats | None:
     if not experiment.design.repeat_disturbed or block in repeated or len(repeated) >= limit:
         return None
     of_block = {trial.index for trial in planned if trial.block == block}
-    known = repeats.subtract_interrupts(_foreign_loads(run), planned)
-    loads = [load for index, load in known.items() if index in of_block]
+    interrupts = repeats.subtract_interrupts(_foreign_loads(run), planned)
+    loads = [load for index, load in interrupts.items() if index in of_block]
     if all(load["share"] <= repeats.FOREIGN_LIMIT for load in loads):
         return None
     trials = repeats.repeat_blocks(planned, [block])

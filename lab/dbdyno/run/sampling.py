@@ -82,7 +82,7 @@ class WorkMeter:
     """Measures the work of a server in its own slices, and between them."""
 
     server: Server
-    own: _Work = field(default_factory=_Work)
+    in_slices: _Work = field(default_factory=_Work)
     idle: _Work = field(default_factory=_Work)
     _cost_s: float = 0.0
     _last: _Work | None = None

@@ -290,7 +290,7 @@ class GroupServers:
     def _require_ready(self, context: Context, title: str, description: Description) -> Context:
         """The context with the first descriptions of the servers with this workload, after its checks."""
         first, key = self._first_descriptions, (context.subject, title)
-        peers = {name: one for (name, on), one in first.items() if on == title}
+        peers = {name: entry for (name, on), entry in first.items() if on == title}
         context = replace(context, first_description=first.get(key), peers=peers)
         first.setdefault(key, description)
         self._coordinator.require(Moment.READY, context)

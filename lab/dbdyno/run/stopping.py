@@ -64,7 +64,7 @@ class Stopping:
         open_blocks = {trial.block for trial in trials if trial.index not in finished}
         added: list[Trial] = []
         if self._more_blocks is None:
-            ends = [one.why for one in read_endings(self._run)]
+            ends = [ending.why for ending in read_endings(self._run)]
             # A call that failed, or that was limited to some of the open blocks, does not end the run.
             ends = [why for why in ends if why != "failed" and not (why == "blocks" and open_blocks)]
             if ends and ends[-1] in FINAL:
@@ -127,7 +127,8 @@ class Stopping:
         block = [trial for trial in todo if trial.block == todo[0].block]
         warmup_s = self._experiment.load.warmup_s or 0.0
         least_s = sum(
-            sum(load_s(self._experiment, one.workload, one.point.connections, warmup_s)) for one in block
+            sum(load_s(self._experiment, entry.workload, entry.point.connections, warmup_s))
+            for entry in block
         )
         if least_s > self.limit_s:
             raise Problem(

@@ -131,8 +131,8 @@ class Estimate:
         """Planned seconds of trials: warm-up, measurement, and the time between trials."""
         alike = Counter((trial.workload, trial.point.connections) for trial in trials)
         return sum(
-            count * (sum(load_s(self._experiment, *one, self.warmup_s)) + TRIAL_OVERHEAD_S)
-            for one, count in alike.items()
+            count * (sum(load_s(self._experiment, *entry, self.warmup_s)) + TRIAL_OVERHEAD_S)
+            for entry, count in alike.items()
         )
 
     def load_s(self, trial: Trial) -> tuple[float, float]:

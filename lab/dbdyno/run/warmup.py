@@ -228,10 +228,13 @@ def _seconds(intervals: Sequence[Record], *, by_latency: bool) -> list[float]:
     Empty if an interval has no latency.
     """
     if not by_latency:
-        return [float(one["events"]) * US / (one["end_us"] - one["start_us"]) for one in intervals]
-    if any(not one["events"] for one in intervals):
+        return [
+            float(interval["events"]) * US / (interval["end_us"] - interval["start_us"])
+            for interval in intervals
+        ]
+    if any(not interval["events"] for interval in intervals):
         return []
-    return [float(one["latency_sum_us"]) / one["events"] for one in intervals]
+    return [float(interval["latency_sum_us"]) / interval["events"] for interval in intervals]
 
 
 def to_document(experiment: Experiment, entries: Sequence[WarmupTrial]) -> WarmupTrials:

@@ -48,7 +48,7 @@ class Step:
 
     def record(self, begun: StepRecord) -> StepRecord:
         """The record of the step, which had begun."""
-        effects = [_stored(names, one) for names, one in self.effects.items()]
+        effects = [_stored(names, entry) for names, entry in self.effects.items()]
         update = {"outcome": self.outcome.value, "blocks": self.blocks, "effects": effects}
         return begun.model_copy(update={**update, "reason": self.reason or None})
 
@@ -113,23 +113,23 @@ class Answer:
     @property
     def is_part(self) -> bool:
         """Whether the found change is another one, beyond chance, than the whole, so that there are more."""
-        of_all, found = self.whole, self.effect
-        ends = [one.interval_percent for one in (of_all, found) if one is not None]
+        of_all, found_effect = self.whole, self.effect
+        ends = [entry.interval_percent for entry in (of_all, found_effect) if entry is not None]
         if len(ends) < 2 or ends[0] is None or ends[1] is None:
             return False
         return max(ends[0][0], ends[1][0]) > min(ends[0][1], ends[1][1])
 
 
-def _stored(names: Pair, one: Effect) -> PairEffect:
-    ends = one.interval_percent
+def _stored(names: Pair, effect_here: Effect) -> PairEffect:
+    ends = effect_here.interval_percent
     return PairEffect(
         version=names[0],
         against=names[1],
-        effect_percent=finite(one.effect_percent),
+        effect_percent=finite(effect_here.effect_percent),
         interval_percent=ends and (finite(ends[0]), finite(ends[1])),
-        confidence=1.0 - one.alpha,
-        p_value=one.p_value,
-        blocks=one.blocks,
+        confidence=1.0 - effect_here.alpha,
+        p_value=effect_here.p_value,
+        blocks=effect_here.blocks,
     )
 
 
@@ -180,24 +180,24 @@ def bisect(versions: Sequence[str], level: float, measure: Callable[[Question], 
 def _is_nearer_bad(step: Step, candidate: str, good: str, bad: str) -> bool:
     """Whether the change from the good end to the candidate is larger than that to the bad end."""
     sizes = [
-        abs(math.log1p(one.effect_percent / 100.0))
-        for one in (step.effects.get((candidate, good)), step.effects.get((candidate, bad)))
-        if one is not None and -100.0 < one.effect_percent < math.inf
+        abs(math.log1p(entry.effect_percent / 100.0))
+        for entry in (step.effects.get((candidate, good)), step.effects.get((candidate, bad)))
+        if entry is not None and -100.0 < entry.effect_percent < math.inf
     ]
     return len(sizes) == 2 and sizes[0] >= sizes[1]
 
 
-def _inverse(one: Effect | None) -> Effect | None:
+def _inverse(effect_here: Effect | None) -> Effect | None:
     """The effect of the second version against the first."""
-    if one is None or one.interval_percent is None:
+    if effect_here is None or effect_here.interval_percent is None:
         return None
-    low, high = one.interval_percent
+    low, high = effect_here.interval_percent
     return Effect(
-        effect_percent=_inverse_percent(one.effect_percent),
+        effect_percent=_inverse_percent(effect_here.effect_percent),
         interval_percent=(_inverse_percent(high), _inverse_percent(low)),
-        alpha=one.alpha,
-        p_value=one.p_value,
-        blocks=one.blocks,
+        alpha=effect_here.alpha,
+        p_value=effect_here.p_value,
+        blocks=effect_here.blocks,
     )
 
 
@@ -217,16 +217,16 @@ def judge_step(
     finished. It may be asked after each block.
     """
     effects = {names: assessment.overall for names, assessment in _assess(question, trials, experiment)}
-    known = {names: one for names, one in effects.items() if one is not None}
+    known_effects = {names: entry for names, entry in effects.items() if entry is not None}
     blocks = len({trial.block for trial in trials if trial.is_result})
     if reason := _obstacle(question, experiment, findings):
-        return Step(Outcome.CANNOT_TELL, known, blocks, reason)
+        return Step(Outcome.CANNOT_TELL, known_effects, blocks, reason)
     of_pairs = [effects[names] for names in question.pairs()]
     if question.candidate is None:
         outcome = Outcome.LIKE_BAD if direction(of_pairs[0]) else Outcome.CANNOT_TELL
     else:
         outcome = classify(of_pairs[0], of_pairs[1], question.towards_bad)
-    return Step(outcome, known, blocks)
+    return Step(outcome, known_effects, blocks)
 
 
 def decider(question: Question) -> Callable[[Run], Progress]:
@@ -287,12 +287,12 @@ def _obstacle(question: Question, experiment: Experiment, findings: Sequence[Fin
     """Why the trials cannot be compared; empty if they can."""
     workload = experiment.workloads[0].title
     relevant = {
-        (one.code, one.text): one
+        (entry.code, entry.text): entry
         for variant in question.versions[1:]
-        for one in relevant_to((question.good, variant, workload), findings)
+        for entry in relevant_to((question.good, variant, workload), findings)
     }
     if blocking := stops(list(relevant.values())):
-        return "; ".join(one.summary for one in blocking)
+        return "; ".join(entry.summary for entry in blocking)
     return ""
 
 

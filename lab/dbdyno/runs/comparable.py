@@ -98,8 +98,10 @@ def differences(first: Side, second: Side) -> Differences:
     names = (first.name, second.name)
     refusals = [*_shape_refusals(first, second, names)]
     notes = [*_point_notes(first.experiment, second.experiment, names)]
-    one, other = (_view(of.experiment, first.experiment, second.experiment) for of in (first, second))
-    for key, before, after in key_differences(one, other):
+    first_view, second_view = (
+        _view(of.experiment, first.experiment, second.experiment) for of in (first, second)
+    )
+    for key, before, after in key_differences(first_view, second_view):
         text = _values(key, (before, after), names)
         if _CIRCUMSTANCES.fullmatch(key):
             notes.append(text)
@@ -143,43 +145,55 @@ def has_same_points(first: Experiment, second: Experiment) -> bool:
 
 def _shape_refusals(first: Side, second: Side, names: Sequence[str]) -> Iterator[str]:
     """What the runs lack to be compared at all."""
-    one, other = first.experiment, second.experiment
-    if (len(one.variants) == 1) != (len(other.variants) == 1):
-        alone, several = names if len(one.variants) == 1 else (names[1], names[0])
+    first_experiment, second_experiment = first.experiment, second.experiment
+    if (len(first_experiment.variants) == 1) != (len(second_experiment.variants) == 1):
+        alone, several = names if len(first_experiment.variants) == 1 else (names[1], names[0])
         yield compose("{alone} has one variant, and {several} compares several", alone=alone, several=several)
-    elif not are_independent(one, other):
-        if one.variants[0].name != other.variants[0].name:
-            yield _values(compose("the baseline"), (one.variants[0].name, other.variants[0].name), names)
-        elif not _common(one.variants[1:], other.variants[1:], "name"):
-            listed = [join(", ", (v.name for v in of.variants[1:])) for of in (one, other)]
+    elif not are_independent(first_experiment, second_experiment):
+        if first_experiment.variants[0].name != second_experiment.variants[0].name:
+            yield _values(
+                compose("the baseline"),
+                (first_experiment.variants[0].name, second_experiment.variants[0].name),
+                names,
+            )
+        elif not _common(first_experiment.variants[1:], second_experiment.variants[1:], "name"):
+            listed = [
+                join(", ", (v.name for v in of.variants[1:])) for of in (first_experiment, second_experiment)
+            ]
             yield _values(compose("the variant"), listed, names)
-    if not _common(one.workloads, other.workloads, "title"):
+    if not _common(first_experiment.workloads, second_experiment.workloads, "title"):
         yield _values(
             compose("the workload"),
-            [join(", ", (w.title for w in of.workloads)) for of in (one, other)],
+            [join(", ", (w.title for w in of.workloads)) for of in (first_experiment, second_experiment)],
             names,
         )
-    if one.metrics[0] != other.metrics[0]:
-        yield _values(compose("the metric"), [metric_text(of.metrics[0]) for of in (one, other)], names)
-    if not common_points(one, other) and not has_same_points(one, other):
-        yield _values(compose("the load"), [_loads(one), _loads(other)], names)
+    if first_experiment.metrics[0] != second_experiment.metrics[0]:
+        yield _values(
+            compose("the metric"),
+            [metric_text(of.metrics[0]) for of in (first_experiment, second_experiment)],
+            names,
+        )
+    if not common_points(first_experiment, second_experiment) and not has_same_points(
+        first_experiment, second_experiment
+    ):
+        yield _values(compose("the load"), [_loads(first_experiment), _loads(second_experiment)], names)
 
 
-def _point_notes(one: Experiment, other: Experiment, names: Sequence[str]) -> Iterator[str]:
+def _point_notes(first: Experiment, second: Experiment, names: Sequence[str]) -> Iterator[str]:
     """The parts that only one of the runs has."""
-    if common_points(one, other) and not has_same_points(one, other):
-        text = _values(compose("the load"), [_loads(one), _loads(other)], names)
+    if common_points(first, second) and not has_same_points(first, second):
+        text = _values(compose("the load"), [_loads(first), _loads(second)], names)
         yield compose("{text}: the common loads are compared, not the effect over all loads", text=text)
-    if not are_independent(one, other):
-        yield from _only_in("variant", one.variants[1:], other.variants[1:], "name", names)
-    yield from _only_in("workload", one.workloads, other.workloads, "title", names)
+    if not are_independent(first, second):
+        yield from _only_in("variant", first.variants[1:], second.variants[1:], "name", names)
+    yield from _only_in("workload", first.workloads, second.workloads, "title", names)
 
 
 def _only_in(
-    what: str, one: Sequence[Any], other: Sequence[Any], key: str, names: Sequence[str]
+    what: str, first: Sequence[Any], second: Sequence[Any], key: str, names: Sequence[str]
 ) -> Iterator[str]:
-    common = _common(one, other, key)
-    for of, name in ((one, names[0]), (other, names[1])):
+    common = _common(first, second, key)
+    for of, name in ((first, names[0]), (second, names[1])):
         if common and (alone := [getattr(part, key) for part in of if getattr(part, key) not in common]):
             yield compose(
                 "only {name} has the {what} {listed}", name=name, what=what, listed=join(", ", alone)
@@ -215,23 +229,23 @@ def _variant(variant: Variant, titles: Sequence[str]) -> dict[str, Any]:
 
 def _workloads(workloads: Sequence[Any], titles: Sequence[str]) -> dict[str, Any]:
     return {
-        f"workload[{one.title}]": _keys(one.model_dump(mode="json"))
-        for one in workloads
-        if one.title in titles
+        f"workload[{workload.title}]": _keys(workload.model_dump(mode="json"))
+        for workload in workloads
+        if workload.title in titles
     }
 
 
 def _keys(value: Any) -> Any:
-    return {file_key(key): one for key, one in value.items()} if isinstance(value, dict) else value
+    return {file_key(key): entry for key, entry in value.items()} if isinstance(value, dict) else value
 
 
 def _variables(
-    one: Experiment, other: Experiment, names: Sequence[str], *, independent: bool
+    first: Experiment, second: Experiment, names: Sequence[str], *, independent: bool
 ) -> Iterator[str]:
     """The declared settings of servers and sessions that differ."""
-    others = {variant.name: variant for variant in other.variants}
-    for variant in one.variants:
-        same = other.variants[0] if independent else others.get(variant.name)
+    others = {variant.name: variant for variant in second.variants}
+    for variant in first.variants:
+        same = second.variants[0] if independent else others.get(variant.name)
         if same is None:
             continue
         for name in differing_variables(variant, same):
@@ -255,25 +269,27 @@ def _variables(
 def _circumstances(first: Side, second: Side) -> Iterator[str]:
     """Machine, versions of dbdyno, and versions of the servers."""
     names = (first.name, second.name)
-    one, other = (of.environment.get("host") for of in (first, second))
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
+    first_facts, second_facts = (of.environment.get("host") for of in (first, second))
+    if isinstance(first_facts, Mapping) and isinstance(second_facts, Mapping):
         for key in _HOST:
-            if one.get(key) != other.get(key):
+            if first_facts.get(key) != second_facts.get(key):
                 name = compose("the machine's {key}", key=key.replace("_", " "))
-                yield _values(name, (one.get(key), other.get(key)), names)
-        memory = [round(_number(of.get("memory_bytes")) / 2**30, 1) for of in (one, other)]
+                yield _values(name, (first_facts.get(key), second_facts.get(key)), names)
+        memory = [round(_number(of.get("memory_bytes")) / 2**30, 1) for of in (first_facts, second_facts)]
         if memory[0] != memory[1]:
             yield _values(
                 compose("the machine's memory"),
                 [f"{size:g} GiB" for size in memory],
                 names,
             )
-    one, other = (of.environment.get("versions") for of in (first, second))
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
+    first_facts, second_facts = (of.environment.get("versions") for of in (first, second))
+    if isinstance(first_facts, Mapping) and isinstance(second_facts, Mapping):
         for key, text in (("dbdyno", "dbdyno"), ("engine", compose("the engine"))):
-            if one.get(key) != other.get(key):
+            if first_facts.get(key) != second_facts.get(key):
                 yield _values(
-                    compose("the version of {text}", text=text), (one.get(key), other.get(key)), names
+                    compose("the version of {text}", text=text),
+                    (first_facts.get(key), second_facts.get(key)),
+                    names,
                 )
     if are_independent(first.experiment, second.experiment):
         versions = [next(iter(of.servers.values()), None) for of in (first, second)]
@@ -290,10 +306,10 @@ def _number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _common(one: Sequence[Any], other: Sequence[Any], key: str) -> list[str]:
+def _common(first: Sequence[Any], second: Sequence[Any], key: str) -> list[str]:
     """The names that both lists have, in the order of the first."""
-    of_other = {getattr(part, key) for part in other}
-    return [name for part in one if (name := getattr(part, key)) in of_other]
+    of_other = {getattr(part, key) for part in second}
+    return [name for part in first if (name := getattr(part, key)) in of_other]
 
 
 def _loads(of: Experiment) -> str:

@@ -73,7 +73,9 @@ class JudgedRun:
     def comparison(self, variant: str, workload: str) -> Comparison | None:
         """The entry of a variant under a workload; None without one."""
         entries = self.side.verdict.comparisons
-        return next((one for one in entries if (one.variant, one.workload) == (variant, workload)), None)
+        return next(
+            (entry for entry in entries if (entry.variant, entry.workload) == (variant, workload)), None
+        )
 
 
 @dataclass(frozen=True)
@@ -113,9 +115,9 @@ def find_changes(values: Sequence[float], answers: Sequence[Answer]) -> list[Cha
     twice as many values after the change.
     """
     changes = []
-    points = find_change_points(values, [one.after for one in answers if one.direction])
+    points = find_change_points(values, [answer.after for answer in answers if answer.direction])
     for point in points:
-        about = [index for index, one in enumerate(answers) if _is_about(one, point, points)]
+        about = [index for index, answer in enumerate(answers) if _is_about(answer, point, points)]
         confirmed = [index for index in about if answers[index].direction * point.step > 0.0]
         state: ChangeState = "candidate"
         if confirmed:
@@ -124,8 +126,8 @@ def find_changes(values: Sequence[float], answers: Sequence[Answer]) -> list[Cha
             answers[index].newest + 1 - point.index for index in about
         ):
             state = "not-confirmed"
-        known = confirmed or (about if state == "not-confirmed" else [])
-        changes.append(Change(point, known[-1] if known else None, state))
+        about_runs = confirmed or (about if state == "not-confirmed" else [])
+        changes.append(Change(point, about_runs[-1] if about_runs else None, state))
     return changes
 
 
@@ -134,11 +136,13 @@ def _is_about(answer: Answer, point: ChangePoint, points: Sequence[ChangePoint])
     values, it is about the one whose possible places are closest to them, or the larger of two such.
     """
 
-    def distance(one: ChangePoint) -> tuple[int, float]:
-        return abs(one.first - 1 - answer.before) + abs(one.last - answer.after), -abs(one.step)
+    def distance(change_point: ChangePoint) -> tuple[int, float]:
+        return abs(change_point.first - 1 - answer.before) + abs(change_point.last - answer.after), -abs(
+            change_point.step
+        )
 
-    between = [one for one in points if answer.before < one.index <= answer.after]
-    alike = [one for one in between if answer.direction * one.step > 0.0]
+    between = [entry for entry in points if answer.before < entry.index <= answer.after]
+    alike = [entry for entry in between if answer.direction * entry.step > 0.0]
     return point == min(alike, key=distance) if point in alike else point in between
 
 
@@ -178,7 +182,7 @@ def history(judged_runs: Sequence[JudgedRun], confirmations: Sequence[JudgedRun]
 
     Raises Problem if no run has a result.
     """
-    newest = next((one for one in reversed(judged_runs) if _has_value(one)), None)
+    newest = next((run for run in reversed(judged_runs) if _has_value(run)), None)
     if newest is None:
         raise Problem(
             f"no run of {judged_runs[-1].side.experiment.name} has a result",
@@ -194,8 +198,8 @@ def history(judged_runs: Sequence[JudgedRun], confirmations: Sequence[JudgedRun]
     used: list[JudgedRun] = []
     excluded: list[ExcludedRun] = []
     for night in judged_runs:
-        entries = [one for names in series if (one := night.comparison(*names)) is not None]
-        reasons: list[str] = [_no_value_text(one) for one in entries if _value(one) is None]
+        entries = [entry_of_run for names in series if (entry_of_run := night.comparison(*names)) is not None]
+        reasons: list[str] = [_no_value_text(entry) for entry in entries if _value(entry) is None]
         if not entries or len(reasons) < len(entries):
             refusals = list(_refusals(night.side, newest.side)) if night is not newest else []
             if not refusals:
@@ -214,7 +218,10 @@ def history(judged_runs: Sequence[JudgedRun], confirmations: Sequence[JudgedRun]
 
 def _has_value(night: JudgedRun) -> bool:
     """Whether a run has the effect of any variant that differs from the baseline."""
-    return any(not one.identical and _value(one) is not None for one in night.side.verdict.comparisons)
+    return any(
+        not comparison.identical and _value(comparison) is not None
+        for comparison in night.side.verdict.comparisons
+    )
 
 
 def _no_value_text(entry: Comparison) -> Text:
@@ -242,26 +249,26 @@ def _refusals(side: Side, newest: Side) -> Iterator[str]:
 def _series(
     judged_runs: Sequence[JudgedRun], confirmations: Sequence[JudgedRun], variant: str, workload: str
 ) -> HistorySeries:
-    points, known, values = [], [], []
+    points, with_values, values = [], [], []
     for night in judged_runs:
         entry = night.comparison(variant, workload)
         value = None if entry is None else _value(entry)
         if entry is not None and value is not None:
-            known.append(night)
+            with_values.append(night)
             points.append(_point(night, entry))
             values.append(math.log1p(value / 100.0))
-    place = {night.number: index for index, night in enumerate(known)}
-    answered, incomplete = _answers(confirmations, known, variant, workload)
+    place = {night.number: index for index, night in enumerate(with_values)}
+    answered, incomplete = _answers(confirmations, with_values, variant, workload)
     baseline, metric = judged_runs[-1].side.verdict.baseline, judged_runs[-1].side.experiment.metrics[0]
     answers = [
         Answer(
-            place[one.before],
-            place[one.after],
+            place[item.before],
+            place[item.after],
             # A run that was copied from another folder may have a smaller number than those it compares.
-            newest=max([place[one.after], *(at for number, at in place.items() if number < one.run)]),
+            newest=max([place[item.after], *(at for number, at in place.items() if number < item.run)]),
             direction=way,
         )
-        for one, way in answered
+        for item, way in answered
     ]
     names = {"variant": variant, "baseline": baseline, "workload": workload}
     return HistorySeries(
@@ -274,9 +281,9 @@ def _series(
                 change,
                 (
                     None if change.answer is None else answered[change.answer][0],
-                    incomplete.get((known[change.before].number, known[change.after].number), []),
+                    incomplete.get((with_values[change.before].number, with_values[change.after].number), []),
                 ),
-                known,
+                with_values,
                 metric,
                 names,
             )
@@ -304,13 +311,13 @@ def _point(night: JudgedRun, entry: Comparison) -> HistoryPoint:
 
 
 def _answers(
-    confirmations: Sequence[JudgedRun], known: Sequence[JudgedRun], variant: str, workload: str
+    confirmations: Sequence[JudgedRun], judged_runs: Sequence[JudgedRun], variant: str, workload: str
 ) -> tuple[list[tuple[Confirmation, int]], dict[tuple[int, int], list[int]]]:
     """The complete confirmations of a series, each with its direction, in the order in which they ended; and
     the runs of incomplete ones, by the numbers of the two runs that they compare.
     """
     by_pair: dict[tuple[int, int], list[tuple[JudgedRun, float]]] = {}
-    for night, pair, value in _confirming(confirmations, known, variant, workload):
+    for night, pair, value in _confirming(confirmations, judged_runs, variant, workload):
         by_pair.setdefault(pair, []).append((night, value))
     answers, incomplete = [], {}
     for pair, members in by_pair.items():
@@ -331,28 +338,28 @@ def _answers(
                 confidence=1.0 - LEVEL,
             )
             answers.append((answer, direction(effect)))
-    return sorted(answers, key=lambda one: one[0].run), incomplete
+    return sorted(answers, key=lambda entry: entry[0].run), incomplete
 
 
 def _confirming(
-    confirmations: Sequence[JudgedRun], known: Sequence[JudgedRun], variant: str, workload: str
+    confirmations: Sequence[JudgedRun], runs: Sequence[JudgedRun], variant: str, workload: str
 ) -> Iterator[tuple[JudgedRun, tuple[int, int], float]]:
     """The runs that confirm changes of a series and have a value: the run, the numbers of the two runs that
     it compares, and its log ratio. One whose servers were not those of its runs does not count.
     """
-    by_number = {night.number: night for night in known}
-    for one in confirmations:
-        names = confirmed_runs(one.side.experiment)
+    by_number = {night.number: night for night in runs}
+    for confirmation in confirmations:
+        names = confirmed_runs(confirmation.side.experiment)
         if names is None or names[0] != variant or any(number not in by_number for number in names[1:]):
             continue
         pair = names[1:]
-        entry = one.comparison(variant_name(variant, pair[1]), workload)
+        entry = confirmation.comparison(variant_name(variant, pair[1]), workload)
         expected = [by_number[number].side.servers.get(variant) for number in pair]
-        actual = [one.side.servers.get(variant_name(variant, number)) for number in pair]
-        if entry is None or not _has_answer(one, entry) or expected != actual:
+        actual = [confirmation.side.servers.get(variant_name(variant, number)) for number in pair]
+        if entry is None or not _has_answer(confirmation, entry) or expected != actual:
             continue
         if (value := _value(entry)) is not None:
-            yield one, pair, math.log1p(value / 100.0)
+            yield confirmation, pair, math.log1p(value / 100.0)
 
 
 def _has_answer(night: JudgedRun, entry: Comparison) -> bool:
@@ -371,7 +378,7 @@ def variant_name(variant: str, number: int) -> str:
 
 def confirmed_runs(experiment: Experiment) -> tuple[str, int, int] | None:
     """Variant and numbers of the two runs that an experiment compares; None if it is no confirmation."""
-    names = [_VARIANT.fullmatch(one.name) for one in experiment.variants]
+    names = [_VARIANT.fullmatch(variant.name) for variant in experiment.variants]
     if len(names) != 2 or names[0] is None or names[1] is None or names[0][1] != names[1][1]:
         return None
     return names[0][1], int(names[0][2]), int(names[1][2])
@@ -380,17 +387,17 @@ def confirmed_runs(experiment: Experiment) -> tuple[str, int, int] | None:
 def _change(
     change: Change,
     confirmed: tuple[Confirmation | None, Sequence[int]],
-    known: Sequence[JudgedRun],
+    runs: Sequence[JudgedRun],
     metric: str,
     names: Mapping[str, str],
 ) -> HistoryChange:
     """The entry of a change. `confirmed` has its confirmation, and the runs of an incomplete one."""
     confirmation, incomplete = confirmed
     index = change.point.index
-    numbers = [night.number for night in known]
+    numbers = [night.number for night in runs]
     percent = math.expm1(change.point.step) * 100.0
     low, high = (math.expm1(end) * 100.0 for end in change.point.interval)
-    compared = (known[change.before], known[change.after])
+    compared = (runs[change.before], runs[change.after])
     return HistoryChange(
         before=numbers[index - 1],
         after=numbers[index],
@@ -408,7 +415,7 @@ def _change(
         sentence=join(
             ": ",
             (
-                _moved_text((percent, low, high), (known[index - 1], known[index]), compared, metric, names),
+                _moved_text((percent, low, high), (runs[index - 1], runs[index]), compared, metric, names),
                 _state_text(change.state, confirmation, len(incomplete)),
             ),
         ),
@@ -418,8 +425,8 @@ def _change(
 def _also(before: Side, after: Side, variant: str) -> Iterator[str]:
     """The circumstances that differ between two runs, without the server and its place."""
     for note in differences(before, after).notes:
-        own = (f"variant[{variant}].server.", f"the server of {variant} ")
-        if not note.startswith(own):
+        prefixes = (f"variant[{variant}].server.", f"the server of {variant} ")
+        if not note.startswith(prefixes):
             yield note
 
 

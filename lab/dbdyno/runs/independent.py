@@ -63,14 +63,19 @@ def _compare(
     effects = zip(assessed[0].load_effects, assessed[1].load_effects, strict=True)
     entries = [
         _effect(
-            one, other, assessed, metric, of_points=(by_run[0][index], by_run[1][index]), at=points[index]
+            entry,
+            second_effect,
+            assessed,
+            metric,
+            of_points=(by_run[0][index], by_run[1][index]),
+            at=points[index],
         )
-        for index, (one, other) in enumerate(effects)
+        for index, (entry, second_effect) in enumerate(effects)
     ]
-    one, other = assessed[0].overall, assessed[1].overall
-    change = _change(one, other)
+    first_overall, second_overall = assessed[0].overall, assessed[1].overall
+    change = _change(first_overall, second_overall)
     shown = None if change is None else effect_text(metric, change, average=len(points) > 1)
-    curve = _effect(one, other, assessed, metric)
+    curve = _effect(first_overall, second_overall, assessed, metric)
     return IndependentComparison(
         workload=title,
         metric=metric,
@@ -129,11 +134,11 @@ def _sentence(curve: IndependentEffect, shown: str | None, metric: str, where: s
             where=where,
             weaker=WEAKER,
         )
-    one, other = curve.blocks
+    first_count, second_count = curve.blocks
     blocks = (
-        compose("{one} and {other} blocks", one=one, other=other)
-        if one != other
-        else compose_count(one, "{number} block each", "{number} blocks each")
+        compose("{one} and {other} blocks", one=first_count, other=second_count)
+        if first_count != second_count
+        else compose_count(first_count, "{number} block each", "{number} blocks each")
     )
     match curve.verdict:
         case "too-few-blocks":
@@ -176,8 +181,8 @@ def _at(measured: MeasuredFile, title: str, at: dict[str, Any], metric: str) -> 
 
 
 def _centre(trials: Sequence[MeasuredTrial], metric: str) -> float:
-    known = [value for trial in trials if math.isfinite(value := trial.log_bounds(metric)[0])]
-    return median(known) if known else 0.0
+    finite_values = [value for trial in trials if math.isfinite(value := trial.log_bounds(metric)[0])]
+    return median(finite_values) if finite_values else 0.0
 
 
 def _logs(trials: Sequence[MeasuredTrial], metric: str, centre: float) -> Ratios:
@@ -255,7 +260,7 @@ def of_trials(trials: Sequence[MeasuredTrial]) -> list[Measured]:
 def rows(first: Measured, second: Measured) -> Iterator[Row]:
     """The loads and figures that both have."""
     for connections in sorted(first.loads.keys() & second.loads.keys()):
-        one, other = first.loads[connections], second.loads[connections]
-        for name in (name for name in _FIGURES if name in one and name in other):
-            if median(one[name]) > 0:
-                yield Row(connections, name, one[name], other[name])
+        first_figures, second_figures = first.loads[connections], second.loads[connections]
+        for name in (name for name in _FIGURES if name in first_figures and name in second_figures):
+            if median(first_figures[name]) > 0:
+                yield Row(connections, name, first_figures[name], second_figures[name])

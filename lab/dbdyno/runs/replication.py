@@ -96,14 +96,14 @@ def compare_effects(
     """One effect with the same effect of another run."""
     both = _Pair(_plain(first), _plain(second), zones, names)
     word, reason = both.answer()
-    found, half = both.difference, both.half
-    ends = found.interval_percent if found else None
+    effect_difference, half = both.difference, both.half
+    ends = effect_difference.interval_percent if effect_difference else None
     return RepeatedEffect(
         word=word,
         reason=reason,
         first=_stored(first),
         second=_stored(second),
-        difference_percent=finite(found.effect_percent) if found else None,
+        difference_percent=finite(effect_difference.effect_percent) if effect_difference else None,
         difference_interval_percent=ends and (ends[0] if ends[0] > -100.0 else None, finite(ends[1])),
         confidence=min(first.confidence, second.confidence),
         half_percent=None if half is None else (percent(-half), percent(half)),
@@ -117,17 +117,21 @@ def compare_comparisons(
 
     `same_points`: both runs have the same loads; otherwise the effect over all loads is left out.
     """
-    entries = {(one.variant, one.workload): one for one in second.comparisons}
+    entries = {(value.variant, value.workload): value for value in second.comparisons}
     repeated_all = []
-    for one in first.comparisons:
-        other = entries.get((one.variant, one.workload))
-        if other is None or one.identical or other.identical:
+    for comparison in first.comparisons:
+        repeated = entries.get((comparison.variant, comparison.workload))
+        if repeated is None or comparison.identical or repeated.identical:
             continue
-        by_metric = {entry.curve.metric: entry for entry in _metrics(other)}
-        for entry in _metrics(one):
+        by_metric = {entry.curve.metric: entry for entry in _metrics(repeated)}
+        for entry in _metrics(comparison):
             if (same := by_metric.get(entry.curve.metric)) is not None:
-                versus = compose("{variant} against {baseline}", variant=one.variant, baseline=first.baseline)
-                repeated_all.append(_comparison(one, entry, same, names, versus, same_points=same_points))
+                versus = compose(
+                    "{variant} against {baseline}", variant=comparison.variant, baseline=first.baseline
+                )
+                repeated_all.append(
+                    _comparison(comparison, entry, same, names, versus, same_points=same_points)
+                )
     return repeated_all
 
 
@@ -135,25 +139,25 @@ def compare_factors(
     first: verdict.VerdictFile, second: verdict.VerdictFile, names: Names
 ) -> list[RepeatedFactor]:
     """The effects of factors that both runs have."""
-    entries = {_factor_key(one): one for one in second.factors or ()}
+    entries = {_factor_key(factor): factor for factor in second.factors or ()}
     repeated_all = []
-    for one in first.factors or ():
-        if (other := entries.get(_factor_key(one))) is None:
+    for value in first.factors or ():
+        if (entry := entries.get(_factor_key(value))) is None:
             continue
-        pairs = zip(one.factors, one.levels, one.against, strict=True)
+        pairs = zip(value.factors, value.levels, value.against, strict=True)
         versus = " with ".join(
             compose("{factor} {level} against {against}", factor=factor, level=level, against=against)
             for factor, level, against in pairs
         )
-        repeated = compare_effects(one, other, names, (_zone(first), _zone(second)))
+        repeated = compare_effects(value, entry, names, (_zone(first), _zone(second)))
         repeated_all.append(
             RepeatedFactor(
                 **dict(repeated),
-                factors=one.factors,
-                levels=one.levels,
-                against=one.against,
-                workload=one.workload,
-                sentence=_sentence(repeated, versus, one.workload, names),
+                factors=value.factors,
+                levels=value.levels,
+                against=value.against,
+                workload=value.workload,
+                sentence=_sentence(repeated, versus, value.workload, names),
             )
         )
     return repeated_all
@@ -173,12 +177,12 @@ def _comparison(
     same_points: bool,
 ) -> RepeatedComparison:
     by_load = {Point.of(point.at): point for point in second.points}
-    both = [(one, by_load[load]) for one in first.points if (load := Point.of(one.at)) in by_load]
+    both = [(point, by_load[load]) for point in first.points if (load := Point.of(point.at)) in by_load]
     points = [
-        RepeatedPoint(**dict(_compare_in_zones(one, other, names)), at=one.at)
-        for one, other in both
+        RepeatedPoint(**dict(_compare_in_zones(value, second_value, names)), at=value.at)
+        for value, second_value in both
         # The rates of a latency objective have no verdicts of their own.
-        if one.verdict or other.verdict
+        if value.verdict or second_value.verdict
     ]
     # Comparisons of a factorial run have no verdict.
     is_compared = same_points and (first.curve.verdict or second.curve.verdict)
@@ -265,15 +269,15 @@ class _Pair:
             return CANNOT_TELL, compose("of one of the effects only a bound is known")
         return self._by_difference(self.difference, self.half)
 
-    def _by_difference(self, found: Effect, half: float) -> tuple[Word, str]:
-        shown = compose("the difference, {shown},", shown=self._shown(found))
+    def _by_difference(self, effect_difference: Effect, half: float) -> tuple[Word, str]:
+        shown = compose("the difference, {shown},", shown=self._shown(effect_difference))
         limits = compose(
             "half of {effect} ({interval} %)",
             effect=self.names.effect,
             interval=interval((percent(-half), percent(half))),
         )
         # Positive: towards a stronger effect.
-        weakest, strongest = sorted(self.sign * log_ratio(end) for end in _ends(found))
+        weakest, strongest = sorted(self.sign * log_ratio(end) for end in _ends(effect_difference))
         if -half <= weakest and strongest <= half:
             if self._has_same_direction():
                 return REPLICATES, compose("{shown} is within {limits}", shown=shown, limits=limits)
@@ -317,12 +321,12 @@ class _Pair:
             "the effect in {second} may be within {zone} or not", second=self.names.second, zone=zone
         )
 
-    def _shown(self, found: Effect) -> str:
+    def _shown(self, effect: Effect) -> str:
         return compose(
             "{percent} % ({level:g} % interval {ends})",
-            percent=signed(found.effect_percent),
-            level=round(100.0 * (1.0 - found.alpha), 1),
-            ends=interval(_ends(found)),
+            percent=signed(effect.effect_percent),
+            level=round(100.0 * (1.0 - effect.alpha), 1),
+            ends=interval(_ends(effect)),
         )
 
 
@@ -330,14 +334,14 @@ def _sentence(repeated: RepeatedEffect, versus: str, where: str, names: Names) -
     """Word, what was compared, both effects, and the reason."""
     (first, _), (second, _) = _plain(repeated.first), _plain(repeated.second)
     metric = repeated.first.metric
-    other = size_text(second) or effect_text(metric, second)
+    second_size = size_text(second) or effect_text(metric, second)
     return compose(
         "{titles}: {versus}, {effect_text} in {first}, {other} in {second}; {reason}; {where}.",
         titles=TITLES[repeated.word],
         versus=versus,
         effect_text=effect_text(metric, first),
         first=names.first,
-        other=other,
+        other=second_size,
         second=names.second,
         reason=repeated.reason,
         where=where,
@@ -372,7 +376,7 @@ def _ends(effect: Effect) -> tuple[float, float]:
 
 def _zone(of: verdict.VerdictFile) -> float | None:
     """The zone of equivalence of an experiment with factors, whose effects have none of their own."""
-    return next((one.curve.delta_percent for one in of.comparisons), None)
+    return next((comparison.curve.delta_percent for comparison in of.comparisons), None)
 
 
 def _stored(entry: verdict.Effect) -> verdict.Effect:
@@ -383,5 +387,10 @@ def _metrics(entry: verdict.Comparison) -> Sequence[verdict.Comparison | verdict
     return [entry, *(entry.metrics or ())]
 
 
-def _factor_key(one: verdict.FactorEffect) -> tuple[str, ...]:
-    return (one.workload, join_words(one.factors), join_words(one.levels), join_words(one.against))
+def _factor_key(effect: verdict.FactorEffect) -> tuple[str, ...]:
+    return (
+        effect.workload,
+        join_words(effect.factors),
+        join_words(effect.levels),
+        join_words(effect.against),
+    )

@@ -35,7 +35,7 @@ def caveats(findings: Sequence[Finding]) -> list[str]:
         for finding in findings
         if finding.override and finding.level != "note"
     ]
-    warnings = [_summary(one) for one in findings if one.level == "warn" and not one.override]
+    warnings = [_summary(finding) for finding in findings if finding.level == "warn" and not finding.override]
     return list(dict.fromkeys([*sorted(overridden), *filter(None, warnings)]))
 
 
@@ -63,15 +63,15 @@ def mark_chosen(verdict: VerdictFile, choices: Sequence[ChosenAfterwards]) -> Ve
         "judgement that was planned before."
     )
     suites = verdict.suites and [
-        one.model_copy(update={"sentence": _prefixed(one.sentence, listed)}) for one in verdict.suites
+        suite.model_copy(update={"sentence": _prefixed(suite.sentence, listed)}) for suite in verdict.suites
     ]
     return verdict.model_copy(
         update={
             "chosen_afterwards": list(choices),
             "family": verdict.family.model_copy(update={"text": text}),
-            "comparisons": [_comparison(one, listed) for one in verdict.comparisons],
+            "comparisons": [_comparison(comparison, listed) for comparison in verdict.comparisons],
             "suites": suites,
-            "factors": verdict.factors and [_effect(one, listed) for one in verdict.factors],
+            "factors": verdict.factors and [_effect(factor, listed) for factor in verdict.factors],
             "gate": verdict.gate and mark_gate(verdict.gate, choices),
         }
     )
@@ -83,7 +83,7 @@ def mark_gate(gate: Gate, choices: Sequence[ChosenAfterwards]) -> Gate:
         return gate
     listed = choices_text(choices)
     comparisons, suites = (
-        [one.model_copy(update={"sentence": _prefixed(one.sentence, listed)}) for one in entries]
+        [entry.model_copy(update={"sentence": _prefixed(entry.sentence, listed)}) for entry in entries]
         for entries in (gate.comparisons, gate.suites or ())
     )
     return gate.model_copy(update={"comparisons": comparisons, "suites": gate.suites and suites})
@@ -95,7 +95,7 @@ def _comparison(entry: Comparison, listed: Text) -> Comparison:
     return _compared(entry, listed).model_copy(
         update={
             "highest_throughput": marked,
-            "metrics": entry.metrics and [_compared(one, listed) for one in entry.metrics],
+            "metrics": entry.metrics and [_compared(metric, listed) for metric in entry.metrics],
         }
     )
 

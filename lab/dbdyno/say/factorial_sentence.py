@@ -60,27 +60,31 @@ PATTERNS: Mapping[tuple[Verdict, int], str] = {
 
 
 def sentence(
-    one: AssessedContrast, judged: Judged, verdict: Verdict, partners: Sequence[str], experiment: Experiment
+    assessed_contrast: AssessedContrast,
+    judged: Judged,
+    verdict: Verdict,
+    partners: Sequence[str],
+    experiment: Experiment,
 ) -> str:
     """The verdict sentence; `partners` are the factors that interact with the factor of a main effect."""
     metric_scale, overall = scale(experiment), judged.overall
-    contrast_text = contrast_title(one.contrast)
+    contrast_text = contrast_title(assessed_contrast.contrast)
     at = loads([point.as_dict() for point in experiment.load.points()])
-    where = compose("{workload} {loads}", workload=one.workload, loads=at)
+    where = compose("{workload} {loads}", workload=assessed_contrast.workload, loads=at)
     counted = overall.blocks if overall else 0
-    blocks = blocks_clause(counted, one.blocks, one.blocks_at_most)
+    blocks = blocks_clause(counted, assessed_contrast.blocks, assessed_contrast.blocks_at_most)
     if verdict == Verdict.NOT_COMPARABLE:
         return compose(
             "Not comparable: {contrast_text}, {where}, because {reason}",
             contrast_text=contrast_text,
             where=where,
-            reason=_reason(one),
+            reason=_reason(assessed_contrast),
         )
     if verdict in (Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS):
-        return _without_verdict(one, overall, verdict, experiment, where)
+        return _without_verdict(assessed_contrast, overall, verdict, experiment, where)
     assert overall is not None, "every other verdict has an effect"
     if partners:
-        parts = join("; ", (_at_each_level(one, partner, experiment) for partner in partners))
+        parts = join("; ", (_at_each_level(assessed_contrast, partner, experiment) for partner in partners))
         depends = compose(
             "{metric}, {contrast}: depends on {factors} ({parts}), {where}",
             metric=metric_text(metric_scale.metric),
@@ -90,10 +94,10 @@ def sentence(
             where=where,
         )
         return join("; ", (depends, blocks))
-    if len(one.contrast.factors) == 2:
-        text = _interaction(one.contrast, overall, verdict, metric_scale, where)
+    if len(assessed_contrast.contrast.factors) == 2:
+        text = _interaction(assessed_contrast.contrast, overall, verdict, metric_scale, where)
     else:
-        text = _main_effect(one, judged, verdict, experiment, where)
+        text = _main_effect(assessed_contrast, judged, verdict, experiment, where)
     if verdict == Verdict.UNDECIDED:
         text = join("; ", [text, *excluded(overall)])
     has_no_size = verdict in DIRECTIONS and not overall.is_significant
@@ -101,11 +105,19 @@ def sentence(
 
 
 def _without_verdict(
-    one: AssessedContrast, overall: Effect | None, verdict: Verdict, experiment: Experiment, where: str
+    assessed_contrast: AssessedContrast,
+    overall: Effect | None,
+    verdict: Verdict,
+    experiment: Experiment,
+    where: str,
 ) -> Text:
     """The sentence of a run that is not finished, or has too few blocks."""
-    counted, contrast_text = overall.blocks if overall else 0, contrast_title(one.contrast)
-    metric = metric_text(scale(experiment).metric) if len(one.contrast.factors) == 1 else compose("ratio")
+    counted, contrast_text = overall.blocks if overall else 0, contrast_title(assessed_contrast.contrast)
+    metric = (
+        metric_text(scale(experiment).metric)
+        if len(assessed_contrast.contrast.factors) == 1
+        else compose("ratio")
+    )
     value = (
         compose("{metric} {change}", metric=metric, change=change(overall))
         if overall
@@ -122,8 +134,8 @@ def _without_verdict(
         )
     numbers = compose(
         "{blocks_of}; {blocks_needed} are needed",
-        blocks_of=blocks_of(counted, one.blocks, one.blocks_at_most),
-        blocks_needed=one.assessment.blocks_needed,
+        blocks_of=blocks_of(counted, assessed_contrast.blocks, assessed_contrast.blocks_at_most),
+        blocks_needed=assessed_contrast.assessment.blocks_needed,
     )
     return compose(
         "Too few blocks for a verdict ({numbers}): {contrast_text}, {value}, {where}",
@@ -134,18 +146,18 @@ def _without_verdict(
     )
 
 
-def _reason(one: AssessedContrast) -> str:
+def _reason(contrast: AssessedContrast) -> str:
     """Why a contrast has no result."""
-    if one.stops:
-        return join("", (one.stops[0].clause, f" ({one.stops[0].code})"))
+    if contrast.stops:
+        return join("", (contrast.stops[0].clause, f" ({contrast.stops[0].code})"))
     return compose("no block holds all of its combinations at every load (R04)")
 
 
 def contrast_title(contrast: Contrast) -> str:
     """A contrast as text: version 8.4 against 8.0; whether the effect of threads depends on version."""
     if len(contrast.factors) == 2:
-        other, factor = contrast.factors
-        return compose("whether the effect of {factor} depends on {other}", factor=factor, other=other)
+        partner, factor = contrast.factors
+        return compose("whether the effect of {factor} depends on {other}", factor=factor, other=partner)
     return compose(
         "{factors} {levels} against {baseline_levels}",
         factors=contrast.factors[0],
@@ -155,12 +167,16 @@ def contrast_title(contrast: Contrast) -> str:
 
 
 def _main_effect(
-    one: AssessedContrast, judged: Judged, verdict: Verdict, experiment: Experiment, where: str
+    assessed_contrast: AssessedContrast, judged: Judged, verdict: Verdict, experiment: Experiment, where: str
 ) -> str:
     metric_scale, overall = scale(experiment), judged.overall
     assert overall is not None, "the caller has checked it"
-    (factor,), (level,), (base,) = one.contrast.factors, one.contrast.levels, one.contrast.baseline_levels
-    others = [other.name for other in experiment.factors if other.name != factor]
+    (factor,), (level,), (base,) = (
+        assessed_contrast.contrast.factors,
+        assessed_contrast.contrast.levels,
+        assessed_contrast.contrast.baseline_levels,
+    )
+    others = [candidate.name for candidate in experiment.factors if candidate.name != factor]
     mean = compose("mean over {join_words}", join_words=join_words(others))
     shown = effect_text(
         metric_scale.metric, overall, metric_scale.delta_percent, average=len(judged.load_effects) > 1
@@ -178,7 +194,7 @@ def _main_effect(
         "factor": factor,
         "level": level,
         "base": base,
-        "contrast_text": contrast_title(one.contrast),
+        "contrast_text": contrast_title(assessed_contrast.contrast),
         "metric_text": metric_text(metric_scale.metric),
         "listed": _significant_loads(judged, experiment) if verdict == Verdict.MIXED else "",
         "each": compose("at each load ") if len(judged.load_effects) > 1 else "",
@@ -203,7 +219,7 @@ def _significant_loads(judged: Judged, experiment: Experiment) -> Text:
 def _interaction(
     contrast: Contrast, overall: Effect, verdict: Verdict, metric_scale: Scale, where: str
 ) -> str:
-    (other, factor), (other_level, level) = contrast.factors, contrast.levels
+    (partner, factor), (other_level, level) = contrast.factors, contrast.levels
     other_base, base = contrast.baseline_levels
     ratio = compose(
         "the {metric_text} ratio of {level} to {base}",
@@ -220,7 +236,7 @@ def _interaction(
     )
     values = {
         "factor": factor,
-        "other": other,
+        "other": partner,
         "delta_percent": metric_scale.delta_percent,
         "changes": changes,
         "where": where,
@@ -251,22 +267,32 @@ def _changes(overall: Effect) -> str:
     )
 
 
-def _at_each_level(one: AssessedContrast, partner: str, experiment: Experiment) -> str:
+def _at_each_level(assessed_contrast: AssessedContrast, partner: str, experiment: Experiment) -> str:
     """A factor's effect at each level of another factor: +25.0 % with per-connection, -20.0 % with pool."""
-    (factor,), (level,), (base,) = one.contrast.factors, one.contrast.levels, one.contrast.baseline_levels
+    (factor,), (level,), (base,) = (
+        assessed_contrast.contrast.factors,
+        assessed_contrast.contrast.levels,
+        assessed_contrast.contrast.baseline_levels,
+    )
     names = [each.name for each in experiment.factors]
-    own, others = names.index(factor), names.index(partner)
+    position, others = names.index(factor), names.index(partner)
     parts = []
-    for other in next(each.levels for each in experiment.factors if each.name == partner):
-        cells = [cell for cell in one.cells if cell[others] == other and cell[own] in (level, base)]
+    for level_of_partner in next(each.levels for each in experiment.factors if each.name == partner):
+        cells = [
+            cell
+            for cell in assessed_contrast.cells
+            if cell[others] == level_of_partner and cell[position] in (level, base)
+        ]
         share = 2.0 / len(cells)
-        weights = {cell: share if cell[own] == level else -share for cell in cells}
-        effect_at = effect(mean_ratios(contrast_ratios(weights, one.cells, scale(experiment).metric)))
+        weights = {cell: share if cell[position] == level else -share for cell in cells}
+        effect_at = effect(
+            mean_ratios(contrast_ratios(weights, assessed_contrast.cells, scale(experiment).metric))
+        )
         parts.append(
             compose(
                 "{detail} with {other}",
                 detail=change(effect_at) if effect_at else compose("no result"),
-                other=other,
+                other=level_of_partner,
             )
         )
     return join(", ", parts)

@@ -204,14 +204,14 @@ def _direction(comparison: Comparison, effect: Effect, *, faster: bool) -> str:
             same = [
                 index for index in judged.significant_loads if judged.load_verdicts[index] == judged.verdict
             ]
-            other = [index for index in judged.significant_loads if index not in same]
+            opposite = [index for index in judged.significant_loads if index not in same]
             parts: list[str] = (
                 [compose("significantly {loads}", loads=_loads_text(comparison, same))] if same else []
             )
-            if other:
+            if opposite:
                 words = metric_wording(metric)
                 but = words.but_worse if faster else words.but_better
-                parts.append(compose(but, loads=_loads_and_effects(comparison, other)))
+                parts.append(compose(but, loads=_loads_and_effects(comparison, opposite)))
             where = [*([join(", ", parts)] if parts else []), *where]
     text = compose(
         "{relation}: {effect}, {where}",
@@ -266,8 +266,8 @@ def _loads_text(comparison: Comparison, indices: Sequence[int]) -> str:
 
 def _loads_and_effects(comparison: Comparison, indices: Sequence[int]) -> str:
     """Some loads, and the effects at these loads: at 10 and 20 connections (+9.2 % and +9.1 %)."""
-    effects = [one for index in indices if (one := comparison.judged.load_effects[index]) is not None]
-    changes = join_words([change(one) for one in effects])
+    effects = [effect for index in indices if (effect := comparison.judged.load_effects[index]) is not None]
+    changes = join_words([change(effect) for effect in effects])
     return compose("{loads} ({changes})", loads=_loads_text(comparison, indices), changes=changes)
 
 
@@ -364,19 +364,21 @@ def _undecided(comparison: Comparison, effect: Effect, block_s: float | None) ->
 def _neither_kept_up(comparison: Comparison) -> Text:
     """The sentence if the effect over all loads is unknown because of some of them."""
     effects = comparison.judged.load_effects
-    unknown = [index for index, one in enumerate(effects) if one is not None and is_unknown(one)]
-    known = [index for index, one in enumerate(effects) if one is not None and not is_unknown(one)]
+    unknown = [index for index, effect in enumerate(effects) if effect is not None and is_unknown(effect)]
+    known_loads = [
+        index for index, effect in enumerate(effects) if effect is not None and not is_unknown(effect)
+    ]
     parts = {
         "variant": comparison.variant,
         "baseline": comparison.baseline,
         "metric": metric_text(comparison.scale.metric),
     }
-    if not known or not unknown:
+    if not known_loads or not unknown:
         return compose(PATTERNS[Verdict.UNDECIDED, "unknown"], where=_where(comparison), **parts)
     return compose(
         PATTERNS[Verdict.UNDECIDED, "unknown at some loads"],
         loads=_loads_text(comparison, unknown),
-        known=_loads_and_effects(comparison, known),
+        known=_loads_and_effects(comparison, known_loads),
         workload=comparison.workload,
         **parts,
     )
@@ -478,10 +480,10 @@ def _estimate(comparison: Comparison, effect: Effect | None) -> str:
 def _where(comparison: Comparison) -> str:
     """Workload and loads; with a latency objective, workload, objective and capacities."""
     if comparison.capacities is not None:
-        objective, known = comparison.capacities.objective.text(), comparison.capacities.text()
+        objective, capacities_text = comparison.capacities.objective.text(), comparison.capacities.text()
         text = compose("{workload} while {objective}", workload=comparison.workload, objective=objective)
         return (
-            compose("{text} ({capacities})", text=text, capacities=known)
+            compose("{text} ({capacities})", text=text, capacities=capacities_text)
             if comparison.capacities.baseline
             else text
         )

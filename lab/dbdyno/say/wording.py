@@ -244,28 +244,34 @@ def _or_more(bound: float, percent: str) -> Text:
 
 def _bounded(name: str, effect: Effect) -> Text:
     """An effect of which only a lower or upper bound is known: throughput lower by at least 20.0 %."""
-    known = effect.effect_percent
+    change_percent = effect.effect_percent
     if is_unknown(effect):
         return compose("{metric} unknown", metric=name)
-    if effect.bound == Bound.AT_LEAST and is_ratio(known):
-        return compose("{metric} at least {times} times", metric=name, times=times(known))
+    if effect.bound == Bound.AT_LEAST and is_ratio(change_percent):
+        return compose("{metric} at least {times} times", metric=name, times=times(change_percent))
     if effect.bound == Bound.AT_LEAST:
-        return compose("{metric} {change}", metric=name, change=_or_more(known, signed(known)))
-    if known >= 0:
-        return compose("{metric} {percent} % or less", metric=name, percent=signed(known))
-    text = compose("{metric} lower by at least {percent:.1f} %", metric=name, percent=abs(known))
-    return text + compose(" ({times} times or less)", times=times(known)) if is_ratio(known) else text
+        return compose(
+            "{metric} {change}", metric=name, change=_or_more(change_percent, signed(change_percent))
+        )
+    if change_percent >= 0:
+        return compose("{metric} {percent} % or less", metric=name, percent=signed(change_percent))
+    text = compose("{metric} lower by at least {percent:.1f} %", metric=name, percent=abs(change_percent))
+    return (
+        text + compose(" ({times} times or less)", times=times(change_percent))
+        if is_ratio(change_percent)
+        else text
+    )
 
 
 def change(effect: Effect) -> str:
     """The estimate without metric and interval: +25.0 %, 3.1 times."""
-    known = effect.effect_percent
+    change_percent = effect.effect_percent
     if is_unknown(effect):
         return compose("unknown")
     if effect.bound == Bound.EXACT and has_no_estimate(effect):
         return _between(effect)
-    if is_ratio(known):
-        ratio = times(known)
+    if is_ratio(change_percent):
+        ratio = times(change_percent)
         match effect.bound:
             case Bound.AT_LEAST:
                 return compose("{times} times or more", times=ratio)
@@ -274,10 +280,10 @@ def change(effect: Effect) -> str:
         return compose("{times} times", times=ratio)
     match effect.bound:
         case Bound.AT_LEAST:
-            return _or_more(known, signed(known))
+            return _or_more(change_percent, signed(change_percent))
         case Bound.AT_MOST:
-            return compose("{percent} % or less", percent=signed(known))
-    return f"{signed(known, decimals_for((known,)))} %"
+            return compose("{percent} % or less", percent=signed(change_percent))
+    return f"{signed(change_percent, decimals_for((change_percent,)))} %"
 
 
 def loads(points: Sequence[PointDict]) -> Text:

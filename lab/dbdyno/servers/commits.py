@@ -117,7 +117,7 @@ def _command(argv: Sequence[str], source: Path) -> list[str]:
     program, *arguments = argv
     if "/" in program:
         program = str(
-            next((one for one in (Path.cwd() / program, source / program) if one.is_file()), program)
+            next((entry for entry in (Path.cwd() / program, source / program) if entry.is_file()), program)
         )
     return [program, *arguments]
 
@@ -135,8 +135,8 @@ def _origin(source: Path) -> str:
 
 def _environment(commit: str, target: Path, source: Path) -> dict[str, str]:
     """The environment of dbdyno, because a build may need any variable."""
-    own = {"DBDYNO_COMMIT": commit, "DBDYNO_BUILD": str(target), "DBDYNO_SOURCE": str(source)}
-    return {**os.environ, **own}
+    environment = {"DBDYNO_COMMIT": commit, "DBDYNO_BUILD": str(target), "DBDYNO_SOURCE": str(source)}
+    return {**os.environ, **environment}
 
 
 def _require_git(folder: Path, *arguments: str) -> None:

@@ -138,7 +138,9 @@ def remove(path: Path, root: Path, *, marked: Path | None = None) -> bool:
 def unmarked(folder: Path, root: Path) -> list[Path]:
     """The directories and links in a folder of dbdyno that have no mark, so that dbdyno leaves them."""
     entries = sorted(folder.iterdir())
-    return [one for one in entries if one.is_symlink() or (one.is_dir() and not is_owned(one, root))]
+    return [
+        entry for entry in entries if entry.is_symlink() or (entry.is_dir() and not is_owned(entry, root))
+    ]
 
 
 def open_mark(directory: Path) -> int | None:

@@ -43,7 +43,7 @@ class MachineProblem(ServerProblem):
 def combine_problems(problems: Sequence[ServerProblem], subject: str) -> ServerProblem:
     """Several problems as one, each with its fix; the exit code is the highest of all."""
     several = len(problems) > 1
-    sentences = [one.with_fix if several else one.text for one in problems]
+    sentences = [problem.with_fix if several else problem.text for problem in problems]
     fix = "" if several else problems[0].fix
     return ServerProblem(f"{subject}: " + "; ".join(sentences), fix, max(p.exit_code for p in problems))
 

@@ -127,8 +127,8 @@ def _connect(options: Mapping[str, str], add_problem: Any) -> ConnectionSettings
     for name, text in options.items():
         key = _OPTIONS.get(name)
         if key is None:
-            known = ", ".join(["socket", *_OPTIONS])
-            add_problem(f"the target has an unknown option; known options are {known}")
+            known_words = ", ".join(["socket", *_OPTIONS])
+            add_problem(f"the target has an unknown option; known options are {known_words}")
         elif key in ("allow_public_key_retrieval", "allow_clear_text"):
             settings[key] = _BOOLEANS.get(text.lower(), text)
         elif key == "zstd_level":

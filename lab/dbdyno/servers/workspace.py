@@ -322,7 +322,7 @@ class Workspace:
     def unmarked(self) -> list[Path]:
         """What is in the folders of dbdyno and has no mark, so that dbdyno does not remove it."""
         folders = (self.servers, self.snapshots, self.empty)
-        return [one for folder in folders for one in owned_folder.unmarked(folder, self.root)]
+        return [entry for folder in folders for entry in owned_folder.unmarked(folder, self.root)]
 
 
 def format_megabytes(count: int) -> str:

@@ -90,7 +90,7 @@ class Search:
 
     def next(self) -> int | None:
         """The middle one of the candidates that are left; None at the end."""
-        left = [one for one in range(self.good + 1, self.bad) if one not in self.skipped]
+        left = [entry for entry in range(self.good + 1, self.bad) if entry not in self.skipped]
         return None if self.is_stuck or not left else left[(len(left) - 1) // 2]
 
     def apply(self, candidate: int, outcome: Outcome, *, is_nearer_bad: bool = False) -> None:

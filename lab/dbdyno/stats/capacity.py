@@ -84,9 +84,14 @@ def highest_effect(
     by_variant_load = zip(*ratios, strict=True)
     below = [joint_effects(row, alpha, looks, only=of_variant)[of_variant] for row in ratios]
     above = [joint_effects(row, alpha, looks, only=of_baseline)[of_baseline] for row in by_variant_load]
-    known = [one.interval_percent for one in (*below, *above) if one and one.interval_percent]
-    if len(known) < len(below) + len(above):
+    known_intervals = [
+        entry.interval_percent for entry in (*below, *above) if entry and entry.interval_percent
+    ]
+    if len(known_intervals) < len(below) + len(above):
         return replace(single, interval_percent=None)
-    low, high = min(ends[0] for ends in known[: len(below)]), max(ends[1] for ends in known[len(below) :])
+    low, high = (
+        min(ends[0] for ends in known_intervals[: len(below)]),
+        max(ends[1] for ends in known_intervals[len(below) :]),
+    )
     estimate = min(max(single.effect_percent, low), high)
     return replace(single, effect_percent=estimate, interval_percent=(low, high))

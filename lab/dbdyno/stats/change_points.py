@@ -51,14 +51,14 @@ def find_change_points(values: Sequence[float], settled: Collection[int] = ()) -
 
     if len(values) < VALUES_MIN:
         return []
-    found, _ = compute_change_points([float(value) for value in values], WINDOW, P_VALUE)
-    places = [int(one.index) for one in found]
+    points, _ = compute_change_points([float(value) for value in values], WINDOW, P_VALUE)
+    places = [int(entry.index) for entry in points]
     changes = [
         _change_point(values, max((place for place in settled if place < index), default=0), index, end)
         for index, end in itertools.pairwise([*places, len(values)])
     ]
     # A level that differs from the one before it alone, as after an outlier, is no change.
-    return [one for one in changes if not one.interval[0] <= 0.0 <= one.interval[1]]
+    return [change for change in changes if not change.interval[0] <= 0.0 <= change.interval[1]]
 
 
 def _change_point(values: Sequence[float], begin: int, index: int, end: int) -> ChangePoint:

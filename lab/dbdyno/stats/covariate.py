@@ -79,13 +79,17 @@ def adjust(
     """
     least = min((min(pair) for pair in shares.values()), default=0.0)
     # Above the smallest share, which every measurement met.
-    above = {block: (one - least, other - least) for block, (one, other) in shares.items() if block in lows}
+    above = {
+        block: (entry - least, met_by_variant - least)
+        for block, (entry, met_by_variant) in shares.items()
+        if block in lows
+    }
     x = {block: above[block][1] - above[block][0] if block in above else 0.0 for block in lows}
-    x = {block: one if abs(one) >= RESOLUTION else 0.0 for block, one in x.items()}
+    x = {block: entry if abs(entry) >= RESOLUTION else 0.0 for block, entry in x.items()}
     if not any(x.values()):
         return Adjusted(dict(lows), dict(highs), Rule.EQUAL)
-    known = [block for block in above if np.isfinite(lows[block]) and lows[block] == highs[block]]
-    differences, of_known = (np.array([of[block] for block in known]) for of in (lows, x))
+    exact = [block for block in above if np.isfinite(lows[block]) and lows[block] == highs[block]]
+    differences, of_known = (np.array([of[block] for block in exact]) for of in (lows, x))
     of_x = interval(list(x.values()), ALPHA)
     if of_x is not None and of_x.excludes(0.0):
         centre = hodges_lehmann(list(x.values()))
@@ -93,20 +97,23 @@ def adjust(
         return _bounded(
             lows,
             highs,
-            {block: (slope * (one - centre) + harm_max * centre,) for block, one in x.items()},
+            {block: (slope * (entry - centre) + harm_max * centre,) for block, entry in x.items()},
         )
-    both = np.array([above[block] for block in known]).reshape(-1, 2)
+    both = np.array([above[block] for block in exact]).reshape(-1, 2)
     if _depends(differences, of_known, both.sum(axis=1)):
-        of_one, of_other = _largest_slopes(differences, both, [-harm_max, harm_max])
+        slope_of_baseline, of_other = _largest_slopes(differences, both, [-harm_max, harm_max])
         return _bounded(
             lows,
             highs,
-            {block: (of_one * one, of_other * other) for block, (one, other) in above.items()},
+            {
+                block: (slope_of_baseline * entry, of_other * met_by_variant)
+                for block, (entry, met_by_variant) in above.items()
+            },
         )
     small = NEGLIGIBLE * max(map(abs, x.values()))
-    if 2 * sum(abs(one) > small for one in x.values()) > len(x) or not of_known.any():
+    if 2 * sum(abs(entry) > small for entry in x.values()) > len(x) or not of_known.any():
         return Adjusted(dict(lows), dict(highs), Rule.UNEVEN)
-    slopes = dict(zip(known, _slopes(differences, of_known, harm_max), strict=True))
+    slopes = dict(zip(exact, _slopes(differences, of_known, harm_max), strict=True))
     if not any(slope * x[block] for block, slope in slopes.items()):
         return Adjusted(dict(lows), dict(highs), Rule.UNEVEN)
 

@@ -51,11 +51,11 @@ def difference(first: Effect, second: Effect) -> Effect | None:
     """
     if not (is_exact_ratio(first) and is_exact_ratio(second)):
         return None
-    (one, one_low, one_high), (other, other_low, other_high) = _logs(first), _logs(second)
-    value = other - one
+    (first_log, one_low, one_high), (second_log, other_low, other_high) = _logs(first), _logs(second)
+    value = second_log - first_log
     ends = (
-        percent(value - math.hypot(other - other_low, one_high - one)),
-        percent(value + math.hypot(other_high - other, one - one_low)),
+        percent(value - math.hypot(second_log - other_low, one_high - first_log)),
+        percent(value + math.hypot(other_high - second_log, first_log - one_low)),
     )
     has_interval = None not in (first.interval_percent, second.interval_percent)
     return Effect(

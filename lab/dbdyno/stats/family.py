@@ -100,22 +100,22 @@ def decide(family: Sequence[ComparisonTests], alpha: float = ALPHA) -> list[Sign
     while is_new and finished < count:
         # Budget of each group that still has tests left.
         budget = alpha / (count - finished)
-        for tests, group, found in zip(family, groups, results, strict=True):
-            found.overall |= is_within(tests.p_value, parts[group] * budget)
-            found.gate |= is_within(tests.gate, parts[group] * budget)
-            found.gate_alone |= is_within(tests.gate_alone, parts[group] * budget)
+        for tests, group, result in zip(family, groups, results, strict=True):
+            result.overall |= is_within(tests.p_value, parts[group] * budget)
+            result.gate |= is_within(tests.gate, parts[group] * budget)
+            result.gate_alone |= is_within(tests.gate_alone, parts[group] * budget)
         undecided = {
             group
-            for tests, group, found in zip(family, groups, results, strict=True)
-            if not (found.overall and (found.gate or tests.gate is None))
+            for tests, group, answer in zip(family, groups, results, strict=True)
+            if not (answer.overall and (answer.gate or tests.gate is None))
         }
-        for tests, group, found in zip(family, groups, results, strict=True):
+        for tests, group, answer in zip(family, groups, results, strict=True):
             # What a joint test has used returns only if all its effects are significant.
             limit = share * (1.0 - parts[group] if group in undecided else 1.0)
-            found.loads = [is_within(p, limit) for p in tests.loads]
+            answer.loads = [is_within(p, limit) for p in tests.loads]
             is_open = group in undecided or tests.has_open_equivalence
-            found.is_complete = all(found.loads) and not is_open
-        open_groups = {group for group, one in zip(groups, results, strict=True) if not one.is_complete}
+            answer.is_complete = all(answer.loads) and not is_open
+        open_groups = {group for group, entry in zip(groups, results, strict=True) if not entry.is_complete}
         complete = count - len(open_groups)
         is_new, finished = complete > finished, complete
     return results

@@ -52,7 +52,7 @@ class Percentile:
 
 
 def percentile(
-    known: Histogram, percent: float, low_us: float, high_us: float, censored: Histogram | None = None
+    histogram: Histogram, percent: float, low_us: float, high_us: float, censored: Histogram | None = None
 ) -> Percentile | None:
     """The nearest-rank percentile; None without values.
 
@@ -68,13 +68,13 @@ def percentile(
     """
     if not 0.0 <= percent <= 100.0:
         raise ValueError(f"percent is {percent}; it must be from 0 to 100")
-    all_values = merge((list(known.items()), list((censored or {}).items())))
+    all_values = merge((list(histogram.items()), list((censored or {}).items())))
     total = sum(all_values.values())
     if total == 0:
         return None
     # Without the rounding, a product such as 95.00000000000001 would give rank 96.
     rank = max(1, math.ceil(round(percent / 100.0 * total, 6)))
-    lowest, highest = _bucket_of(all_values, rank), _bucket_of(known, rank)
+    lowest, highest = _bucket_of(all_values, rank), _bucket_of(histogram, rank)
     assert lowest is not None, "the counts of a histogram add up to its total"
     if highest is None:
         return Percentile(float(lowest), censored=True)

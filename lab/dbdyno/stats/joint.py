@@ -225,7 +225,7 @@ def family_p_values(differences: Sequence[Sequence[float]]) -> list[float]:
     parts = np.array_split(patterns, math.ceil(len(patterns) * len(values) / STATISTICS_AT_ONCE))
     largest = np.concatenate([_fudged_statistics(values, part).max(axis=0) for part in parts])
     # The observed pattern counts as one of the patterns; the factor allows for rounding errors.
-    return [float(np.mean(largest >= one * (1.0 - 1e-9))) for one in observed]
+    return [float(np.mean(largest >= entry * (1.0 - 1e-9))) for entry in observed]
 
 
 def _fudged_statistics(values: Array, signs: Array) -> Array:

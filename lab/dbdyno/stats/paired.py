@@ -103,13 +103,13 @@ class Ratios:
             {block: low - null for block, low in self.lows.items()},
             {block: high - null for block, high in self.highs.items()},
             self.rule,
-            self.measured and {block: one - null for block, one in self.measured.items()},
+            self.measured and {block: entry - null for block, entry in self.measured.items()},
         )
 
 
-def ratio_bounds(base: LogBounds, other: LogBounds) -> LogBounds:
+def ratio_bounds(base: LogBounds, bounds: LogBounds) -> LogBounds:
     """Bounds of a log ratio, from the bounds of both logarithms; infinite if unknown."""
-    low, high = other[0] - base[1], other[1] - base[0]
+    low, high = bounds[0] - base[1], bounds[1] - base[0]
     return (-math.inf if math.isnan(low) else low), (math.inf if math.isnan(high) else high)
 
 
@@ -128,7 +128,7 @@ def effect(ratios: Ratios, alpha: float = ALPHA, looks: Looks | None = None) -> 
         low = high = result.interval
         if low is not None:
             # An earlier look may have excluded the estimate.
-            least, most = (min(max(one, low.low), low.high) for one in (least, most))
+            least, most = (min(max(entry, low.low), low.high) for entry in (least, most))
         # A direction that an earlier look has found, and the estimate contradicts, is not a result.
         p_value = result.p_above if least > 0.0 else result.p_below if most < 0.0 else 1.0
     else:
@@ -177,7 +177,7 @@ def joint_effects(
     the joint test, and the upper bounds another.
     """
     blocks = _all_blocks(loads)
-    bounds = [[one.lows] if one.lows == one.highs else [one.lows, one.highs] for one in loads]
+    bounds = [[value.lows] if value.lows == value.highs else [value.lows, value.highs] for value in loads]
     rows = [[row.get(block, math.nan) for block in blocks] for of_load in bounds for row in of_load]
     load_of_row = [load for load, of_load in enumerate(bounds) for _ in of_load]
     selected = [row for row, load in enumerate(load_of_row) if only in (None, load)]
@@ -186,8 +186,8 @@ def joint_effects(
     else:
         intervals = repeated_joint_intervals(rows, alpha, looks, selected)
     of_loads: list[list[JointInterval | None]] = [[] for _ in loads]
-    for load, one in zip(load_of_row, intervals, strict=True):
-        of_loads[load].append(one)
+    for load, entry in zip(load_of_row, intervals, strict=True):
+        of_loads[load].append(entry)
     return tuple(
         _joint_effect(ratios, of_load[0], of_load[-1], alpha)
         if ratios.lows and only in (None, load)
@@ -208,7 +208,7 @@ def _joint_effect(
         # zero on that side is unknown.
         low = -math.inf if -math.inf in lows and of_lows.low <= 0.0 else of_lows.low
         high = math.inf if math.inf in highs and of_highs.high >= 0.0 else of_highs.high
-        least, most = (min(max(one, low), high) for one in (least, most))
+        least, most = (min(max(entry, low), high) for entry in (least, most))
         if of_lows is of_highs or least > 0.0:
             p_value = of_lows.p_value
         elif most < 0.0:
@@ -239,7 +239,7 @@ def mean_ratios(loads: Sequence[Ratios]) -> Ratios:
         ratios.measured or ratios.is_exact for ratios in loads
     ):
         measured = {
-            block: _mean([(one.measured or one.lows)[block] for one in loads], 0.0) for block in blocks
+            block: _mean([(load.measured or load.lows)[block] for load in loads], 0.0) for block in blocks
         }
     return Ratios(
         {block: _mean([ratios.lows[block] for ratios in loads], -math.inf) for block in blocks},

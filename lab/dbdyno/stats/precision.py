@@ -90,10 +90,12 @@ def components(ratios: Sequence[float], seconds: Sequence[Sequence[float]], load
 
     The seconds count as independent of each other. What they have in common belongs to the blocks.
     """
-    usable = [np.asarray(one, dtype=float) for one in seconds if len(one) > 1 and np.mean(one) > 0.0]
+    usable = [
+        np.asarray(second, dtype=float) for second in seconds if len(second) > 1 and np.mean(second) > 0.0
+    ]
     if len(ratios) < 2 or not usable:
         return None
-    trial_s = float(np.mean([len(one) for one in usable]))
-    of_second = float(np.mean([np.var(one, ddof=1) / np.mean(one) ** 2 for one in usable]))
+    trial_s = float(np.mean([len(entry) for entry in usable]))
+    of_second = float(np.mean([np.var(entry, ddof=1) / np.mean(entry) ** 2 for entry in usable]))
     within = 2.0 * of_second / loads
     return Components(max(0.0, float(np.var(ratios, ddof=1)) - within / trial_s), within)

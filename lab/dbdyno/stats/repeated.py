@@ -124,8 +124,8 @@ class Looks:
 
 @lru_cache(maxsize=4096)
 def _cut_off(looks: Looks, blocks: int, level: float, alpha: float) -> int:
-    higher = {other for other in looks.levels(alpha) if other > level * (1.0 + ROUNDING)}
-    return min(looks.own_cut_off(blocks, one) for one in {level, *higher})
+    higher = {candidate for candidate in looks.levels(alpha) if candidate > level * (1.0 + ROUNDING)}
+    return min(looks.own_cut_off(blocks, entry) for entry in {level, *higher})
 
 
 def _next_look(blocks: int) -> int:
@@ -194,11 +194,11 @@ def repeated(lows: Sequence[float], highs: Sequence[float], alpha: float, looks:
         low, high = ends[-1] if low > high else (low, high)
         return Interval(low, high, level) if ends else None
 
-    intervals = [(level, one) for level in looks.levels(alpha) if (one := at(level)) is not None]
+    intervals = [(level, interval) for level in looks.levels(alpha) if (interval := at(level)) is not None]
     return Repeated(
         at(alpha),
-        p_above=rounded(min((level for level, one in intervals if one.low > 0.0), default=1.0)),
-        p_below=rounded(min((level for level, one in intervals if one.high < 0.0), default=1.0)),
+        p_above=rounded(min((level for level, entry in intervals if entry.low > 0.0), default=1.0)),
+        p_below=rounded(min((level for level, entry in intervals if entry.high < 0.0), default=1.0)),
     )
 
 

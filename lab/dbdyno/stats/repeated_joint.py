@@ -294,11 +294,11 @@ class _Search:
             rejections.append(is_rejected)
         return rejections
 
-    def near(self, one: float, other: float, among: _Candidates | None = None) -> _Candidates:
+    def near(self, first: float, second: float, among: _Candidates | None = None) -> _Candidates:
         """The patterns that may matter for a theta between two values, out of some or of all."""
         if among is None:
             among = self._all = self._all or self._every()
-        shifts = [[look.mean - theta for look in self.row] for theta in (one, other)]
+        shifts = [[look.mean - theta for look in self.row] for theta in (first, second)]
         least = [
             look.variance + (0.0 if a * b < 0.0 else min(a * a, b * b))
             for look, a, b in zip(self.row, *shifts, strict=True)
@@ -345,8 +345,8 @@ def _invert(search: _Search, means: Sequence[float]) -> JointInterval | None:
     # If all looks together leave nothing near the mean, they contradict each other; the latest one counts.
     centre, first = row[-1].mean, 0
     if search.rejected(centre)[0]:
-        candidates = [one for mean in means for one in (mean, (mean + centre) / 2.0)]
-        left = next((one for one in candidates if not search.rejected(one)[0]), None)
+        candidates = [entry for mean in means for entry in (mean, (mean + centre) / 2.0)]
+        left = next((candidate for candidate in candidates if not search.rejected(candidate)[0]), None)
         centre, first = (centre, len(row) - 1) if left is None else (left, 0)
     distance = START_ERRORS * max(row[-1].error, 1e-12)
     low, high = (_end(search, centre, side * distance, first) for side in (-1.0, 1.0))

@@ -91,5 +91,5 @@ def direction(effect: Effect, *, higher_is_faster: bool) -> Verdict:
 
 def is_mixed(effects: Sequence[Effect | None]) -> bool:
     """Whether the simultaneous intervals of two loads exclude zero on opposite sides."""
-    ends = [one.interval_percent for one in effects if one is not None and one.interval_percent]
+    ends = [effect.interval_percent for effect in effects if effect is not None and effect.interval_percent]
     return any(low > 0.0 for low, _ in ends) and any(high < 0.0 for _, high in ends)

@@ -89,11 +89,11 @@ class ChosenAfterwards(DocumentPart):
 
 def choices_text(choices: Sequence[ChosenAfterwards]) -> Text:
     """All choices in a few words."""
-    return join_some([text for one in choices for text in one.texts()], NAMED_MAX)
+    return join_some([text for choice in choices for text in choice.texts()], NAMED_MAX)
 
 
 def _listed(values: Sequence[float | str]) -> Text:
-    return join_some([_shown(one) for one in values], NAMED_MAX)
+    return join_some([_shown(value) for value in values], NAMED_MAX)
 
 
 def _shown(value: Any) -> str:
@@ -101,7 +101,7 @@ def _shown(value: Any) -> str:
         case None:
             return compose("none")
         case list() | tuple():
-            return join(", ", [_shown(one) for one in value])
+            return join(", ", [_shown(entry) for entry in value])
         case int() | float():
             return f"{value:g}"
     return str(value)
@@ -130,4 +130,6 @@ def changed_overrides(was: Mapping[str, str], now: Mapping[str, str]) -> list[Ke
 
 def override_changes(changes: Sequence[KeyChange]) -> dict[str, str | None]:
     """Code of a check -> the changed reason, or None if there is no override any more."""
-    return {one.key.removeprefix(OVERRIDE): one.now for one in changes if one.key.startswith(OVERRIDE)}
+    return {
+        change.key.removeprefix(OVERRIDE): change.now for change in changes if change.key.startswith(OVERRIDE)
+    }

@@ -109,7 +109,7 @@ def changed(folder: Path, *, is_marked: bool = False, only: Collection[str] | No
     while True:
         before = _size(folder)
         # If experiment.json has lost the mark, the lists of the trials show that the run had one.
-        has_list = is_marked or any((one / NAME).exists() for one in folders(folder / _TRIALS))
+        has_list = is_marked or any((entry / NAME).exists() for entry in folders(folder / _TRIALS))
         lost = [NAME] if has_list and not os.path.lexists(folder / NAME) else []
         names = sorted({*lost, *_links(folder, deep=only is None), *_changed(folder, is_marked, only)})
         # Another process may have replaced a file meanwhile; it has noted that first.
@@ -150,11 +150,11 @@ def _changed_below(
     if noted is not None and not _begins_with(folder / name, *noted):
         yield name
     listed = _read(below / NAME)
-    yield from (str(relative / one) for one in _changed_files(below, listed, None, is_open=is_open))
+    yield from (str(relative / file) for file in _changed_files(below, listed, None, is_open=is_open))
     # An earlier attempt moves into the folder of the next one, and its list does not.
     for inner, inner_noted in listed.lists.items() if relative.parent.name == _TRIALS else ():
         names = _changed_below(below, inner, None if is_open else inner_noted, is_quick=False)
-        yield from (str(relative / one) for one in names)
+        yield from (str(relative / entry) for entry in names)
 
 
 def _changed_files(
@@ -248,8 +248,8 @@ def folders(path: Path) -> list[Path]:
     """
     if path.is_symlink() or not path.is_dir():
         return []
-    entries = (one for one in path.iterdir() if not one.name.startswith("."))
-    return sorted(one for one in entries if one.is_dir() and not one.is_symlink())
+    entries = (entry for entry in path.iterdir() if not entry.name.startswith("."))
+    return sorted(entry for entry in entries if entry.is_dir() and not entry.is_symlink())
 
 
 def _is_file(path: Path) -> bool:
@@ -258,5 +258,5 @@ def _is_file(path: Path) -> bool:
 
 def _size(folder: Path) -> tuple[int, ...]:
     """The sizes of the lists of a run and of its trials."""
-    lists = (one / NAME for one in (folder, *folders(folder / _TRIALS)))
-    return tuple(one.lstat().st_size if os.path.lexists(one) else -1 for one in lists)
+    lists = (entry / NAME for entry in (folder, *folders(folder / _TRIALS)))
+    return tuple(entry.lstat().st_size if os.path.lexists(entry) else -1 for entry in lists)

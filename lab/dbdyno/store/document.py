@@ -70,14 +70,15 @@ class Document(DocumentPart):
         if not path.exists():
             return None
         value = read_json(path)
-        version, known = value.get("schema", 0), cls.model_fields["schema_version"].default
-        if version < known:
+        version, current = value.get("schema", 0), cls.model_fields["schema_version"].default
+        if version < current:
             value = translate(value) if translate else None
             if value is None:
                 return None
-        if version > known:
+        if version > current:
             raise StoreProblem(
-                f"{path} was written by a newer dbdyno (schema version {version}; this dbdyno reads {known})",
+                f"{path} was written by a newer dbdyno (schema version {version}; this dbdyno reads "
+                f"{current})",
                 "Use the newer dbdyno, or remove the file; dbdyno report then computes it again",
             )
         try:
@@ -123,12 +124,12 @@ def write_texts(folder: Path, *values: Any) -> None:
 def _texts(value: Any) -> Iterator[Text]:
     match value:
         case str():
-            known = recall(value)
-            if isinstance(known, Text):
-                yield known
+            pattern = recall(value)
+            if isinstance(pattern, Text):
+                yield pattern
         case dict():
-            for one in value.values():
-                yield from _texts(one)
+            for entry in value.values():
+                yield from _texts(entry)
         case list() | tuple():
-            for one in value:
-                yield from _texts(one)
+            for entry in value:
+                yield from _texts(entry)

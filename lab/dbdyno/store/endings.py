@@ -139,7 +139,9 @@ class Shares:
         ]
         named = [WARMUP, *sorted(named, key=lambda name: -shares[name])]
         rest = 1.0 - self.measuring - sum(shares.get(name, 0.0) for name in named)
-        parts = [join(" ", (_NAMES.get(one, one), f"{shares.get(one, 0.0) * 100:.0f} %")) for one in named]
+        parts = [
+            join(" ", (_NAMES.get(entry, entry), f"{shares.get(entry, 0.0) * 100:.0f} %")) for entry in named
+        ]
         parts += [join(" ", (_NAMES[OTHER], f"{rest * 100:.0f} %"))] if rest >= SHARE_MIN else []
         measured = compose("measuring {percent:.0f} % of the time", percent=self.measuring * 100)
         return join(", ", [measured, *parts])

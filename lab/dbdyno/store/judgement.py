@@ -50,24 +50,24 @@ class LaterJudgement(Run):
         """The planned trials that are not left out; with a block its repeats are left out too."""
         left_out = self._rejudging
         return [
-            one
-            for one in self._run.schedule()
-            if (one.block if one.repeats is None else one.repeats) + 1 not in left_out.blocks
-            and one.workload not in left_out.workloads
-            and one.point.level not in left_out.loads
+            entry
+            for entry in self._run.schedule()
+            if (entry.block if entry.repeats is None else entry.repeats) + 1 not in left_out.blocks
+            and entry.workload not in left_out.workloads
+            and entry.point.level not in left_out.loads
         ]
 
     def trials(self) -> list[StoredTrial]:
         """The trials that have ended and are not left out, in planned order."""
-        indices = {one.index for one in self.schedule()}
-        return [one for one in self._run.trials() if one.index in indices]
+        indices = {entry.index for entry in self.schedule()}
+        return [trial for trial in self._run.trials() if trial.index in indices]
 
     def findings(self) -> list[Finding]:
         """The findings of the checks, without those about workloads that are left out."""
         return [
-            one
-            for one in self._run.findings()
-            if one.evidence.get("workload") not in self._rejudging.workloads
+            finding
+            for finding in self._run.findings()
+            if finding.evidence.get("workload") not in self._rejudging.workloads
         ]
 
     def chosen_afterwards(self) -> list[ChosenAfterwards]:
@@ -91,9 +91,9 @@ def store_judgement(run: Run, rejudging: Rejudging, reason: str | None) -> Later
     """
     choice = _choice(run, rejudging, reason)
     stored = later_judgements(run)
-    for one in stored:
-        if one.choice.model_copy(update={"unix_us": choice.unix_us}) == choice:
-            return one
+    for entry in stored:
+        if entry.choice.model_copy(update={"unix_us": choice.unix_us}) == choice:
+            return entry
     folder = run.path / FOLDER / f"{_next_number(run):02d}"
     files.make_folder(folder)
     with files.store_errors(folder):
@@ -128,12 +128,12 @@ def newest_verdict_ns(run: Run) -> int:
 
 def numbered_blocks(schedule: Sequence[Trial]) -> dict[int, int | None]:
     """The numbers of the blocks, from 1, each with the one that it repeats or None."""
-    return {one.block + 1: None if one.repeats is None else one.repeats + 1 for one in schedule}
+    return {entry.block + 1: None if entry.repeats is None else entry.repeats + 1 for entry in schedule}
 
 
 def _next_number(run: Run) -> int:
     """The number of the next folder."""
-    names = [one.name for one in digests.folders(run.path / FOLDER)]
+    names = [folder.name for folder in digests.folders(run.path / FOLDER)]
     return 1 + max((int(name) for name in names if name.isdecimal()), default=0)
 
 
@@ -149,7 +149,7 @@ def _choice(run: Run, rejudging: Rejudging, reason: str | None) -> ChosenAfterwa
     loads, is_open = sorted(rejudging.loads), experiment.load.is_open
     left_out = LeftOut(
         blocks=sorted(rejudging.blocks),
-        connections=[] if is_open else [int(one) for one in loads],
+        connections=[] if is_open else [int(load) for load in loads],
         rates=loads if is_open else [],
         workloads=sorted(rejudging.workloads),
     )
@@ -164,9 +164,9 @@ def _choice(run: Run, rejudging: Rejudging, reason: str | None) -> ChosenAfterwa
 
 def _rejudging(choice: ChosenAfterwards) -> Rejudging:
     values = {
-        one.key.removeprefix("design."): tuple(one.now) if isinstance(one.now, list) else one.now
-        for one in choice.changes
-        if one.key.startswith("design.")
+        change.key.removeprefix("design."): tuple(change.now) if isinstance(change.now, list) else change.now
+        for change in choice.changes
+        if change.key.startswith("design.")
     }
     left_out = choice.left_out or LeftOut()
     return Rejudging(

@@ -98,7 +98,7 @@ def _folders(path: Path) -> Iterator[Path]:
     with files.store_errors(path):
         try:
             with os.scandir(path) as entries:
-                names = [one.name for one in entries if one.is_dir() and not one.name.startswith(".")]
+                names = [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
         except (FileNotFoundError, NotADirectoryError):
             return
     yield from (path / name for name in names)

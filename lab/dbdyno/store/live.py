@@ -107,12 +107,12 @@ class LiveRun:
     @property
     def running(self) -> tuple[LiveTrial, ...]:
         """The trials that run now: one, or one per variant if the load alternates in slices."""
-        return tuple(one for one in self.trials if one.state == "running")
+        return tuple(trial for trial in self.trials if trial.state == "running")
 
     @property
     def ended(self) -> tuple[LiveTrial, ...]:
         """The trials that are done or failed."""
-        return tuple(one for one in self.trials if one.state in ("done", "failed"))
+        return tuple(trial for trial in self.trials if trial.state in ("done", "failed"))
 
 
 class RunFollower:
@@ -152,7 +152,7 @@ class RunFollower:
         """
         folder = self._run.path / "trials"
         with files.store_errors(folder), os.scandir(folder) as entries:
-            names = {int(one.name): one.name for one in entries if one.name.isdigit()}
+            names = {int(entry.name): entry.name for entry in entries if entry.name.isdigit()}
         first = 0 if 0 in names else 1
         return {number - first: folder / name for number, name in names.items()}
 
@@ -316,8 +316,8 @@ def _measured(folder: Path) -> Part | None:
     for record in _records(last):
         totals = record["data"]["phases"].get("measure") if record["type"] == "end" else None
         if totals:
-            known = totals.get("percentiles_us") or {}
-            return _part(totals, {name: float(one["value_us"]) for name, one in known.items()})
+            percentiles = totals.get("percentiles_us") or {}
+            return _part(totals, {name: float(entry["value_us"]) for name, entry in percentiles.items()})
     return None
 
 
@@ -339,8 +339,8 @@ def _server_cpus(folder: Path) -> float | None:
     if not path.exists():
         return None
     record = files.read_json(path)
-    if (own := (record.get("slices") or {}).get("own")) and own["seconds"]:
-        return float(own["cpu_s"]) / float(own["seconds"])
+    if (work := (record.get("slices") or {}).get("own")) and work["seconds"]:
+        return float(work["cpu_s"]) / float(work["seconds"])
     edges = record.get("edges") or {}
     begin, end = edges.get("begin"), edges.get("end")
     if not begin or not end:

@@ -125,7 +125,9 @@ class Run:
         run = cls(path)
         changed = run.changed_files(quick=quick)
         if accept_changes:
-            changed = [one for one in changed if (path / one).is_symlink() and not one.startswith("trials/")]
+            changed = [
+                entry for entry in changed if (path / entry).is_symlink() and not entry.startswith("trials/")
+            ]
         if changed:
             raise ChangedRun(path, changed, fix)
         return run
@@ -235,7 +237,7 @@ class Run:
             self._experiment = stored_experiment(self.resolved)
             if (path := self.path / RATES).exists():
                 self._experiment.load.set_found_rates(tuple(files.read_json(path)["rates"]))
-            changes = [change for one in afterwards.read_choices(self.path) for change in one.changes]
+            changes = [change for choice in afterwards.read_choices(self.path) for change in choice.changes]
             changed = afterwards.override_changes(changes)
             override = change_overrides(self._experiment.override, changed)
             self._experiment = self._experiment.model_copy(update={"override": override})
@@ -243,7 +245,7 @@ class Run:
 
     def chosen_afterwards(self) -> list[ChosenAfterwards]:
         """What was chosen about the judgement when data of the run had been seen. Raises StoreProblem."""
-        return [one for one in afterwards.read_choices(self.path) if one.trials]
+        return [choice for choice in afterwards.read_choices(self.path) if choice.trials]
 
     def use_overrides(self, override: Mapping[str, str]) -> None:
         """Judge the run with another table [override], from now on. Raises StoreProblem."""
@@ -312,7 +314,7 @@ class Run:
     def begin(self, trial: Trial, plan: Mapping[str, Any]) -> TrialWriter:
         """Begin a trial's folder; files of an earlier attempt move into a subfolder. Raises StoreProblem."""
         if self._begun is None:
-            self._begun = max((one.sequence for one in self.trials()), default=0)
+            self._begun = max((entry.sequence for entry in self.trials()), default=0)
         self._begun += 1
         folder = trial_folder(self.path, trial.index)
         with files.store_errors(self.path):
@@ -369,15 +371,15 @@ class Run:
 
     def add_findings(self, findings: Iterable[Finding]) -> list[Finding]:
         """Store the findings that are not stored yet, and return them."""
-        known = self.findings()
-        identities = {_identity(finding) for finding in known}
+        stored_findings = self.findings()
+        identities = {_identity(finding) for finding in stored_findings}
         new: list[Finding] = []
         for finding in findings:
             if _identity(finding) not in identities:
                 identities.add(_identity(finding))
                 new.append(finding)
         if new:
-            stored = FINDINGS.dump_python(known + new, mode="json")
+            stored = FINDINGS.dump_python(stored_findings + new, mode="json")
             write_texts(self.path, stored)
             files.write_json(self.path / "checks.json", stored)
         return new
@@ -408,7 +410,7 @@ class Run:
         in the current defaults, and the stored hash shows only whether the configuration files have changed.
         """
         stored = self._experiment_json()["experiment"]
-        was, now = (one.model_dump(mode="json") for one in (self.experiment(), experiment))
+        was, now = (entry.model_dump(mode="json") for entry in (self.experiment(), experiment))
         # What concerns the judgement alone does not change what is measured.
         if differing := describe_differences(was, now | {"override": was["override"]}):
             return differing

@@ -128,7 +128,7 @@ class History(Document):
     @property
     def is_alert(self) -> bool:
         """Whether any change is an alert."""
-        return any(change.is_alert for one in self.series for change in one.changes)
+        return any(change.is_alert for entry in self.series for change in entry.changes)
 
 
 class RepeatedEffect(DocumentPart):
@@ -253,17 +253,17 @@ class Replication(Document):
         """Whether a sentence claims anything that may be wrong."""
         effects = [
             *self.factors,
-            *(one.curve for one in self.comparisons if one.curve),
-            *(point for one in self.comparisons for point in one.points),
+            *(comparison.curve for comparison in self.comparisons if comparison.curve),
+            *(point for comparison in self.comparisons for point in comparison.points),
         ]
-        return any(one.word != "cannot-tell" for one in effects)
+        return any(effect.word != "cannot-tell" for effect in effects)
 
     @property
     def sentences(self) -> list[str]:
         """The sentences of the answer, in the order of the experiment file."""
-        curves = [one.curve for one in self.comparisons if one.curve]
+        curves = [comparison.curve for comparison in self.comparisons if comparison.curve]
         repeated: list[RepeatedSentence] = [*curves, *self.factors]
-        return [*(one.sentence for one in repeated), *(one.sentence for one in self.independent)]
+        return [*(entry.sentence for entry in repeated), *(entry.sentence for entry in self.independent)]
 
 
 class PairEffect(DocumentPart):

@@ -87,7 +87,9 @@ class StoredTrial:
     def attempts(self) -> list[StoredTrial]:
         """Earlier attempts, oldest first."""
         folders = (path.parent for path in self.path.glob(f"{ATTEMPT}*/trial.json"))
-        return sorted((StoredTrial(folder) for folder in folders), key=lambda one: int(one.meta["attempt"]))
+        return sorted(
+            (StoredTrial(folder) for folder in folders), key=lambda entry: int(entry.meta["attempt"])
+        )
 
     @property
     def plan(self) -> dict[str, Any]:

@@ -370,7 +370,7 @@ class SuiteCost(DocumentPart):
 
     def workloads(self, direction: Literal["more", "less"]) -> list[str]:
         """The tests in which the variant significantly costs more, or less."""
-        return [one.workload for one in self.tests if one.direction == direction]
+        return [test.workload for test in self.tests if test.direction == direction]
 
 
 class Suite(DocumentPart):
@@ -434,8 +434,8 @@ class Gate(DocumentPart):
         that lose more.
         """
         suites = self.suites or []
-        shown = [one for one in self.comparisons if not suites or one.result == "worse"]
-        return [*(one.sentence for one in suites), *(one.sentence for one in shown)]
+        shown = [comparison for comparison in self.comparisons if not suites or comparison.result == "worse"]
+        return [*(suite.sentence for suite in suites), *(entry.sentence for entry in shown)]
 
 
 class VerdictFile(Document):
@@ -472,13 +472,15 @@ class VerdictFile(Document):
     @property
     def is_summed_up(self) -> bool:
         """Whether the sentences of the suites replace those of its many tests where there is little room."""
-        return len({one.workload for one in self.comparisons}) > SENTENCES_MAX and bool(self.suites)
+        return len({comparison.workload for comparison in self.comparisons}) > SENTENCES_MAX and bool(
+            self.suites
+        )
 
     @property
     def summary_sentences(self) -> list[str]:
         """The sentences that sum up the run: those of the comparisons or factors, and of the suites."""
         of_suites = [suite.sentence for suite in self.suites or ()]
-        return of_suites if self.is_summed_up else [one.sentence for one, _ in self.sentences] + of_suites
+        return of_suites if self.is_summed_up else [entry.sentence for entry, _ in self.sentences] + of_suites
 
     @property
     def sentences(self) -> Sequence[tuple[CombinedEffect | FactorEffect, Comparison | FactorEffect]]:

@@ -247,20 +247,20 @@ def block_text(ended: progress.BlockEnded) -> str:
     """The line after a block: "block 9 of at most 20: b -2.1 to +10.5 %, ±6.3 %; about 5 more blocks"."""
     text = f"block {ended.blocks} of at most {ended.at_most}"
     compared = ended.look.comparisons
-    known = [one for one in compared if one.interval_percent is not None and not one.note]
-    if known:
-        one = max(known, key=_expected)
-        low, high = (signed(end) for end in one.interval_percent or ())
-        text += f": {one.variant} {low} to {high} %"
-        if one.half_width_percent is not None:
-            text += f", ±{one.half_width_percent:.1f} %"
+    with_interval = [entry for entry in compared if entry.interval_percent is not None and not entry.note]
+    if with_interval:
+        slowest = max(with_interval, key=_expected)
+        low, high = (signed(end) for end in slowest.interval_percent or ())
+        text += f": {slowest.variant} {low} to {high} %"
+        if slowest.half_width_percent is not None:
+            text += f", ±{slowest.half_width_percent:.1f} %"
         if len(compared) > 1:
             text += f" (the least precise of {len(compared)} comparisons)"
-    text += "".join(f"; {note}" for note in dict.fromkeys(one.note for one in compared) if note)
+    text += "".join(f"; {note}" for note in dict.fromkeys(entry.note for entry in compared) if note)
     if ended.why is not None:
         return f"{text}; {ENDS[ended.why]}"
     expected = ended.blocks_expected
-    if not known:
+    if not with_interval:
         return f"{text}; no verdict is possible yet"
     if not expected:
         return text if expected is None else f"{text}; decided"
@@ -269,10 +269,10 @@ def block_text(ended: progress.BlockEnded) -> str:
     return f"{text} would be needed" if expected > left else text
 
 
-def _expected(one: ComparisonProgress) -> tuple[float, float]:
+def _expected(comparison_progress: ComparisonProgress) -> tuple[float, float]:
     """Sorts the comparison that takes longest to the end."""
-    blocks = one.blocks_still_expected
-    return math.inf if blocks is None else blocks, one.half_width_percent or 0.0
+    blocks = comparison_progress.blocks_still_expected
+    return math.inf if blocks is None else blocks, comparison_progress.half_width_percent or 0.0
 
 
 # Why a comparison ends, for the last line after a block.
@@ -305,14 +305,14 @@ class TrialTable:
         blocks = experiment.design.stop.max_blocks if experiment.design.stop else experiment.design.blocks
         self._columns = [
             Column("block", len(str(blocks)), right=True),
-            Column("variant", max(cell_len(one.name) for one in experiment.variants)),
+            Column("variant", max(cell_len(variant.name) for variant in experiment.variants)),
             Column(
                 "rate/s" if self._is_open else "connections", max(map(len, points), default=0), right=True
             ),
             Column(title, 7, right=True),
         ]
         if self._has_workloads:
-            longest = max(cell_len(one.title) for one in experiment.workloads)
+            longest = max(cell_len(workload.title) for workload in experiment.workloads)
             self._columns.insert(2, Column("workload", longest))
         if not self._is_open:
             self._columns.insert(-1, Column("transactions/s", right=True))
@@ -326,29 +326,35 @@ class TrialTable:
         load = f"{trial.point.rate or trial.point.connections:g}"
         workload = [trial.workload] if self._has_workloads else []
         cells = [f"{trial.block + 1}", trial.variant, *workload, load]
-        known = None if failure else self._preview(stored)
-        if known is None:
+        preview_of_trial = None if failure else self._preview(stored)
+        if preview_of_trial is None:
             return f"{line(self._columns[: len(cells)], cells)}  failed: {failure or 'no figures'}"
-        throughput = [] if self._is_open else [result_text.rate(known.figures.throughput)]
-        text = line(self._columns, [*cells, *throughput, formatting.latency(known.figures, self._latency)])
-        return f"{text}  {self._sparkline(known, cell_len(text))}".rstrip()
+        throughput = [] if self._is_open else [result_text.rate(preview_of_trial.figures.throughput)]
+        text = line(
+            self._columns, [*cells, *throughput, formatting.latency(preview_of_trial.figures, self._latency)]
+        )
+        return f"{text}  {self._sparkline(preview_of_trial, cell_len(text))}".rstrip()
 
     def figures_text(self, stored: StoredTrial) -> str:
         """The figures of a trial in a sentence: its throughput, or in an open loop its latency."""
-        known = self._preview(stored)
-        if known is None:
+        preview_of_trial = self._preview(stored)
+        if preview_of_trial is None:
             return "no figures"
         if not self._is_open:
-            return f"{result_text.rate(known.figures.throughput)} transactions/s"
-        return f"{self._percentile} {formatting.latency(known.figures, self._latency)} ms"
+            return f"{result_text.rate(preview_of_trial.figures.throughput)} transactions/s"
+        return f"{self._percentile} {formatting.latency(preview_of_trial.figures, self._latency)} ms"
 
     def _preview(self, stored: StoredTrial) -> Preview | None:
         return preview(stored, self._latency if self._is_open else THROUGHPUT)
 
-    def _sparkline(self, known: Preview, used: int) -> str:
+    def _sparkline(self, shown_preview: Preview, used: int) -> str:
         shortest, longest = _LENGTHS
-        length = min(self._width - used - 2, longest, len(known.series))
-        return "" if length < min(shortest, len(known.series)) else sparkline(known.series, length)
+        length = min(self._width - used - 2, longest, len(shown_preview.series))
+        return (
+            ""
+            if length < min(shortest, len(shown_preview.series))
+            else sparkline(shown_preview.series, length)
+        )
 
 
 def sparkline(values: Sequence[float], length: int) -> str:

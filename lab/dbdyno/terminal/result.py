@@ -63,9 +63,9 @@ def describe(
         *([experiment.question] if experiment.question else []),
         *(f"  workload  {_workload(workload)}" for workload in experiment.workloads),
         *(
-            f"  with      {workload.title}: background load {one.title}, {one.load_text}"
+            f"  with      {workload.title}: background load {background.title}, {background.load_text}"
             for workload in experiment.workloads
-            for one in experiment.backgrounds(experiment.variants[0], workload.title)
+            for background in experiment.backgrounds(experiment.variants[0], workload.title)
         ),
         f"  load      {points} over {_TRANSPORTS[load.transport]}{shape}{capacity}; "
         f"{read}{warmup}, measurement {load.duration_s:g} s",
@@ -138,7 +138,7 @@ def _show_reasons(judged: JudgeFiles, experiment: Experiment, translate: Transla
     if verdict.comparisons:
         print_text(console, translate(change_note(experiment)), "dim")
     for comparison in explained.comparisons:
-        changed = [one.sentence for one in comparison.measures if one.significant]
+        changed = [measure.sentence for measure in comparison.measures if measure.significant]
         for sentence in changed[:MAX_REASONS]:
             text = compose("why ({workload}): {sentence}", workload=comparison.workload, sentence=sentence)
             print_text(console, translate(text), indent=2)
@@ -163,12 +163,18 @@ def show_findings(verdict: VerdictFile, translate: Translator = IN_ENGLISH) -> N
     """
     console = SafeConsole(stderr=True, highlight=False)
     # The report has the other notes.
-    shown = [one for one in verdict.checks if one.level != "note" or one.evidence.get("what") == "unchecked"]
+    shown = [
+        check
+        for check in verdict.checks
+        if check.level != "note" or check.evidence.get("what") == "unchecked"
+    ]
     groups: dict[tuple[str, ...], list[Finding]] = {}
-    for finding in sorted(shown, key=lambda one: LEVELS.index(one.level)):
+    for finding in sorted(shown, key=lambda entry: LEVELS.index(entry.level)):
         # Every stop has a cause of its own, which the user has to remove.
-        own = finding.summary if finding.level == "stop" else ""
-        groups.setdefault((finding.level, finding.code, finding.override or "", own), []).append(finding)
+        text_of_stop = finding.summary if finding.level == "stop" else ""
+        groups.setdefault((finding.level, finding.code, finding.override or "", text_of_stop), []).append(
+            finding
+        )
     for alike in groups.values():
         first = alike[0]
         text = join(" ", (formatting.SEVERITIES[first.level], first.summary))

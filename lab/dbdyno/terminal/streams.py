@@ -37,7 +37,7 @@ _CONTROL = re.compile(
 
 def visible(text: str) -> str:
     r"""The text with `\u001b` and the like for its control characters. Valid JSON stays valid and equal."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class SafeText(io.TextIOWrapper):

@@ -40,9 +40,15 @@ def result_lines(
     measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile, workload: str, translate: Translator
 ) -> Iterator[Text]:
     """The lines of the table of one workload; `translate` translates."""
-    comparisons = {one.variant: one for one in verdict.comparisons if one.workload == workload}
+    comparisons = {
+        comparison.variant: comparison
+        for comparison in verdict.comparisons
+        if comparison.workload == workload
+    }
     trials = [trial for trial in measured.trials if trial.workload == workload]
-    columns = [replace(one, heading=translate(one.heading)) for one in _columns(experiment, comparisons)]
+    columns = [
+        replace(column, heading=translate(column.heading)) for column in _columns(experiment, comparisons)
+    ]
     rows = {
         variant.name: [
             _translate(row, translate)
@@ -87,7 +93,9 @@ def change_note(experiment: Experiment) -> str:
 
 
 def _columns(experiment: Experiment, comparisons: dict[str, Comparison]) -> list[Column]:
-    confidence = next((formatting.ci_heading(one.points) for one in comparisons.values()), compose("CI"))
+    confidence = next(
+        (formatting.ci_heading(comparison.points) for comparison in comparisons.values()), compose("CI")
+    )
     load = compose("rate/s") if experiment.load.is_open else compose("connections")
     latency = latency_heading(experiment)
     names = (load, compose("transactions/s"), latency, compose("change"), confidence)
@@ -105,7 +113,7 @@ def _rows(
         at = point.as_dict()
         of_point = [trial for trial in trials if trial.at == at]
         medians = [median_text(of_point, figure) for figure in ("throughput", experiment.latency_metric)]
-        entry = next((one for one in comparison.points if one.at == at), None) if comparison else None
+        entry = next((value for value in comparison.points if value.at == at), None) if comparison else None
         effect = _effect(entry, entry, verdict) if entry else ("", "", "")
         yield (f"{next(iter(at.values())):g}", *medians, *effect)
 
@@ -115,10 +123,10 @@ def _last_row(
 ) -> tuple[str, ...] | None:
     """The effect over all loads, or the capacity; None if a variant has neither."""
     comparison = comparisons.get(variant)
-    one = comparison or next(iter(comparisons.values()), None)
-    if one is None:
+    first_comparison = comparison or next(iter(comparisons.values()), None)
+    if first_comparison is None:
         return None
-    title, *values = formatting.combined(one)
+    title, *values = formatting.combined(first_comparison)
     capacity_a, capacity_b = (value.removesuffix(" /s") for value in values)
     if comparison and len(comparison.points) > 1:
         return title, capacity_b, "", *_effect(comparison.curve, comparison.points[0], verdict)
@@ -132,7 +140,7 @@ def _wide(columns: Sequence[Column], row: Sequence[str]) -> str:
     title, throughput, _, *effect = row
     if throughput:
         return line(columns, row)
-    merged = Column("", sum(one.width for one in columns[:3]) + 2 * len(GAP))
+    merged = Column("", sum(column.width for column in columns[:3]) + 2 * len(GAP))
     return line([merged, *columns[3:]], [title, *effect])
 
 
@@ -156,20 +164,20 @@ def suite_lines(verdict: VerdictFile, translate: Translator) -> Iterator[Text]:
     table = next(suite_tables(verdict))
     columns = [Column(translate(compose("test"))), *(Column(name, right=True) for name in table.variants)]
     rows = [
-        (test, cells, [test, *(_suite_cell(one, translate) for one in cells)]) for test, cells in table.rows
+        (test, cells, [test, *(_suite_cell(cell, translate) for cell in cells)]) for test, cells in table.rows
     ]
     fit(columns, [texts for _, _, texts in rows])
     yield Text(translate(table.title), style="bold")
     yield Text(f" {heading(columns)}", style="dim")
     for _, cells, texts in rows:
-        styles = {_STYLES.get(one.code or "", "") for one in cells}
+        styles = {_STYLES.get(cell.code or "", "") for cell in cells}
         # A line with one direction has its colour.
         yield Text(f" {line(columns, texts)}", style=styles.pop() if len(styles) == 1 else "")
 
 
 def _suite_cell(cell: SuiteCellText, translate: Translator) -> str:
     parts = (cell.estimate, cell.interval, cell.word)
-    text = " ".join(translate(one) for one in parts if one)
+    text = " ".join(translate(part) for part in parts if part)
     return text.replace(result_text.MINUS, "-")
 
 
@@ -222,11 +230,13 @@ def sweep_row(trial: StoredTrial) -> str:
 
 def peak(verdict: VerdictFile) -> str:
     """Where throughput is highest; "" with fewer loads than the judge needs for that."""
-    for one in verdict.scaling or ():
-        at = formatting.load("connections", one.highest.connections)
-        text = f"highest throughput: {result_text.rate(one.highest.throughput)} transactions/s at {at}"
+    for entry in verdict.scaling or ():
+        at = formatting.load("connections", entry.highest.connections)
+        text = f"highest throughput: {result_text.rate(entry.highest.throughput)} transactions/s at {at}"
         return (
-            text if one.plateau is None else f"{text}; within 2 % of it {formatting.plateau(one)} connections"
+            text
+            if entry.plateau is None
+            else f"{text}; within 2 % of it {formatting.plateau(entry)} connections"
         )
     return ""
 

@@ -127,8 +127,8 @@ class Site:
                         self.translate(compose("choose two runs; {number} are chosen", number=len(names)))
                     )
                 runs = [self.pages.find(*name.partition("/")[::2]) for name in names]
-                runs.sort(key=lambda one: one.path.name)
-                _, answer = await children.run_command("diff", *(str(one.path) for one in runs))
+                runs.sort(key=lambda entry: entry.path.name)
+                _, answer = await children.run_command("diff", *(str(entry.path) for entry in runs))
                 content = await asyncio.to_thread(self.pages.compare, runs, answer)
             except Problem as problem:
                 content = self.pages.problem(problem.text)
@@ -270,7 +270,7 @@ def _button(text: str, action: Callable[[], Any]) -> ui.element:
 
 
 def _folders(path: Path) -> set[Path]:
-    return {one.parent for one in path.glob("*/experiment.json")}
+    return {entry.parent for entry in path.glob("*/experiment.json")}
 
 
 def serve(site: Site, place: Listener, started: Callable[[str], object]) -> None:

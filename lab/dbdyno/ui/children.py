@@ -59,14 +59,14 @@ def read_text(source: str, folder: Path, *, is_confined: bool) -> Experiment:
 def _file_keys(value: Any) -> Iterator[tuple[str, str]]:
     """Key and path wherever a document names a file, also by the end of a dotted key."""
     if isinstance(value, list):
-        for one in value:
-            yield from _file_keys(one)
+        for entry in value:
+            yield from _file_keys(entry)
     elif isinstance(value, dict):
-        for key, one in value.items():
-            if isinstance(one, str):
+        for key, entry in value.items():
+            if isinstance(entry, str):
                 is_file = key.rpartition(".")[2] in FILE_KEYS
-                yield from ((key, path) for path in ([one] if is_file else CSV_FILE.findall(one)))
-            yield from _file_keys(one)
+                yield from ((key, path) for path in ([entry] if is_file else CSV_FILE.findall(entry)))
+            yield from _file_keys(entry)
 
 
 def _require_within(folder: Path, named: Iterator[tuple[str, str]]) -> None:

@@ -161,7 +161,7 @@ def _plain(scope: Message) -> Message:
     """A request whose answer is not compressed if it is a page, in which scripts get their nonce."""
     if scope["type"] != "http" or scope["path"].startswith("/_nicegui/"):
         return scope
-    return {**scope, "headers": [one for one in scope["headers"] if one[0] != b"accept-encoding"]}
+    return {**scope, "headers": [entry for entry in scope["headers"] if entry[0] != b"accept-encoding"]}
 
 
 def _query(scope: Message) -> str:

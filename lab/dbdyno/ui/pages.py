@@ -62,10 +62,10 @@ class Pages:
         """The newest runs whose experiment, state or result contains all words."""
         shown: list[Summary] = []
         for path in list_runs(self.results):
-            one = summarize(path)
-            text = f"{one.number} {one.experiment} {one.state} {one.text}".lower()
+            summary = summarize(path)
+            text = f"{summary.number} {summary.experiment} {summary.state} {summary.text}".lower()
             if all(word in text for word in words.lower().split()):
-                shown.append(one)
+                shown.append(summary)
             if len(shown) > LISTED_MAX:
                 break
         has_more = len(shown) > LISTED_MAX
@@ -103,7 +103,7 @@ class Pages:
             raise StoreProblem(f"{run.path} has no verdict", "dbdyno report judges a run that has ended")
         judged_ns = newest_verdict_ns(run)
         with self._rendering:
-            if (known := self._reports.get(run.path)) is None or known[0] != judged_ns:
+            if (cached := self._reports.get(run.path)) is None or cached[0] != judged_ns:
                 # The newest ones only: a report may have some megabytes.
                 self._reports = dict(list(self._reports.items())[-REPORTS_MAX + 1 :])
                 with run.reading():
@@ -144,7 +144,7 @@ class RunReader:
 def drawing(now: LiveRun) -> Markup:
     """The throughput of the running trials in every second, as a line each; empty without two seconds."""
     series: Mapping[str, Sequence[float]] = {
-        one.trial.variant: [part.throughput for part in one.parts[-POINTS_MAX:]] for one in now.running
+        entry.trial.variant: [part.throughput for part in entry.parts[-POINTS_MAX:]] for entry in now.running
     }
     highest = max((value for values in series.values() for value in values), default=0.0)
     if highest <= 0.0 or max(map(len, series.values())) < 2:

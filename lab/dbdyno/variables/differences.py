@@ -77,15 +77,15 @@ class _Row:
         new = [name for name in self.renaming.new if name in variables]
         return new or [name for name in self.renaming.old if name in variables]
 
-    def is_own_choice(self, server: ServerRecord, other: ServerRecord) -> bool:
+    def is_own_choice(self, server: ServerRecord, record: ServerRecord) -> bool:
         """Whether nobody has set the variable: it has the default of the version, or the server chose it."""
         variables, origins = server.get("variables", {}), server.get("origins", {})
         for name in self._names_in(variables):
             value = _flags(variables[name]).get(self.flag) if self.flag else variables[name]
             product, version = server.get("product", ""), server.get("version", "")
-            is_absent = name not in other.get("variables", {})
+            is_absent = name not in record.get("variables", {})
             if value is None or (
-                name in _set_by_dbdyno(server) and (is_absent or name in _set_by_dbdyno(other))
+                name in _set_by_dbdyno(server) and (is_absent or name in _set_by_dbdyno(record))
             ):
                 continue
             if versions.is_default(product, version, name, value, self.flag):
@@ -119,27 +119,27 @@ def differences(
     return sorted(rows, key=lambda difference: difference.name)
 
 
-def _pair(base: ServerRecord, other: ServerRecord, *, is_changed: bool) -> Iterator[tuple[_Row, Kind]]:
+def _pair(base: ServerRecord, record: ServerRecord, *, is_changed: bool) -> Iterator[tuple[_Row, Kind]]:
     """The differing rows of two servers."""
-    declared = _declared(base) | _declared(other)
-    is_changed |= _software(base) != _software(other)
+    declared = _declared(base) | _declared(record)
+    is_changed |= _software(base) != _software(record)
     # TLS needs options that dbdyno sets on one of the servers.
-    is_changed |= _set_by_dbdyno(base) != _set_by_dbdyno(other)
-    rows = list(_rows(base, other))
+    is_changed |= _set_by_dbdyno(base) != _set_by_dbdyno(record)
+    rows = list(_rows(base, record))
     declares_difference = any(not declared.isdisjoint(row.names) for row in rows)
     for row in rows:
-        yield row, _kind(row, base, other, is_changed or declares_difference)
+        yield row, _kind(row, base, record, is_changed or declares_difference)
 
 
-def _rows(base: ServerRecord, other: ServerRecord) -> Iterator[_Row]:
-    one, two = _without_suffix(base), _without_suffix(other)
-    differing = {name for name in one.keys() | two.keys() if one.get(name) != two.get(name)}
+def _rows(base: ServerRecord, record: ServerRecord) -> Iterator[_Row]:
+    base_name, two = _without_suffix(base), _without_suffix(record)
+    differing = {name for name in base_name.keys() | two.keys() if base_name.get(name) != two.get(name)}
     product = base.get("product", "")
-    renamings = versions.renamings(product) if product == other.get("product") else ()
-    if _software(base) == _software(other):
+    renamings = versions.renamings(product) if product == record.get("product") else ()
+    if _software(base) == _software(record):
         renamings = ()
     for renaming in renamings:
-        for before, after in ((one, two), (two, one)):
+        for before, after in ((base_name, two), (two, base_name)):
             old, new = (
                 [s[name] for name in names if name in s]
                 for names, s in ((renaming.old, before), (renaming.new, after))
@@ -151,7 +151,7 @@ def _rows(base: ServerRecord, other: ServerRecord) -> Iterator[_Row]:
                 if not renaming.is_same(old, new):
                     yield _Row(tuple(sorted(names)), renaming=renaming)
     for name in differing:
-        flags = [_flags(values.get(name, "")) for values in (one, two)]
+        flags = [_flags(values.get(name, "")) for values in (base_name, two)]
         if not all(flags):
             yield _Row((name,))
             continue
@@ -168,10 +168,10 @@ def _without_suffix(server: ServerRecord) -> dict[str, str]:
     return variables
 
 
-def _kind(row: _Row, base: ServerRecord, other: ServerRecord, has_cause: bool) -> Kind:
+def _kind(row: _Row, base: ServerRecord, record: ServerRecord, has_cause: bool) -> Kind:
     """`has_cause`: the versions or declared settings differ, from which a server computes other values."""
-    servers = (base, other)
-    if not (_declared(base) | _declared(other)).isdisjoint(row.names):
+    servers = (base, record)
+    if not (_declared(base) | _declared(record)).isdisjoint(row.names):
         in_text = any(
             row.flag in _flags(text)
             for server in servers
@@ -183,10 +183,10 @@ def _kind(row: _Row, base: ServerRecord, other: ServerRecord, has_cause: bool) -
     if _is_location(row, servers):
         return "location"
     product, of_versions = base.get("product", ""), [server.get("version", "") for server in servers]
-    is_other_version = _software(base) != _software(other)
+    is_other_version = _software(base) != _software(record)
     if is_other_version and row.names[0].startswith(("version", "server_version", "innodb_version")):
         return "default"
-    if product == other.get("product", "") and versions.depends_on_machine(
+    if product == record.get("product", "") and versions.depends_on_machine(
         product, of_versions, row.names[0]
     ):
         return "other"
@@ -197,13 +197,13 @@ def _kind(row: _Row, base: ServerRecord, other: ServerRecord, has_cause: bool) -
     return "other"
 
 
-def _is_only_of_version(row: _Row, server: ServerRecord, other: ServerRecord) -> bool:
+def _is_only_of_version(row: _Row, server: ServerRecord, record: ServerRecord) -> bool:
     """Whether only other software than that of `other` has the variable: another product, or another version
     if no origin says who set it.
     """
-    if row.value(other.get("variables", {})) is not None or _software(server) == _software(other):
+    if row.value(record.get("variables", {})) is not None or _software(server) == _software(record):
         return False
-    return server.get("product") != other.get("product") or not server.get("origins")
+    return server.get("product") != record.get("product") or not server.get("origins")
 
 
 def _is_location(row: _Row, servers: Sequence[ServerRecord]) -> bool:

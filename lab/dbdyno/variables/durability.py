@@ -41,8 +41,8 @@ def durability(server: ServerRecord, session: Mapping[str, Setting]) -> dict[str
     """Variable -> value, by the newer name; `session` are the variables that each connection of the load
     sets.
     """
-    own = {variable_name(name): as_text(value) for name, value in session.items()}
-    values = {**server.get("variables", {}), **own}
+    session_values = {variable_name(name): as_text(value) for name, value in session.items()}
+    values = {**server.get("variables", {}), **session_values}
     by_name: dict[str, str] = {}
     for name in NAMES:
         if name in values:

@@ -38,7 +38,7 @@ def _defaults(product: str) -> Mapping[tuple[str, str], Mapping[str, Any]]:
     """Variable and flag (or "") -> its entry in defaults.toml."""
     table = _table("defaults.toml")
     entries = (*table["variable"], *table["flag"])
-    return {(one["name"], one.get("flag", "")): one for one in entries if one["product"] == product}
+    return {(entry["name"], entry.get("flag", "")): entry for entry in entries if entry["product"] == product}
 
 
 def _rule_of_version(product: str, version: str, name: str, flag: str) -> Mapping[str, Any] | None:
@@ -65,8 +65,8 @@ def depends_on_machine(product: str, versions: Sequence[str], name: str) -> bool
     entry = _defaults(product).get((name, ""))
     if entry is None or not entry.get("machine"):
         return False
-    one, other = (_rule_of_version(product, version, name, "") for version in versions)
-    return one is not None and one is other and "default" not in one
+    old_rule, new_rule = (_rule_of_version(product, version, name, "") for version in versions)
+    return old_rule is not None and old_rule is new_rule and "default" not in old_rule
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,11 @@ class Renaming:
 @cache
 def other_names(product: str) -> Mapping[str, frozenset[str]]:
     """Variable -> the other names of the same variable, in the same version or in another one."""
-    pairs = [(one.old[0], one.new[0]) for one in renamings(product) if one.change["conversion"] == "same"]
+    pairs = [
+        (renaming.old[0], renaming.new[0])
+        for renaming in renamings(product)
+        if renaming.change["conversion"] == "same"
+    ]
     names: dict[str, frozenset[str]] = {}
     for pair in (*pairs, *(two[::-1] for two in pairs)):
         names[pair[0]] = names.get(pair[0], frozenset()) | {pair[1]}
@@ -105,9 +109,9 @@ def other_names(product: str) -> Mapping[str, frozenset[str]]:
 
 def renamings(product: str) -> Iterator[Renaming]:
     """The variables of a product that were renamed or replaced."""
-    for one in _table("renamed.toml")["change"]:
-        if one["product"] == product and one["old"] and one["new"]:
-            yield Renaming(tuple(one["old"]), tuple(one["new"]), one)
+    for entry in _table("renamed.toml")["change"]:
+        if entry["product"] == product and entry["old"] and entry["new"]:
+            yield Renaming(tuple(entry["old"]), tuple(entry["new"]), entry)
 
 
 # Beginnings of options that switch a variable, each with whether they switch it on.
@@ -137,16 +141,16 @@ def variable_of(
     An option without a value has the value "".
     """
     name = variable_name(option)
-    for one in (name, *sorted(other_names(product).get(name, ()))):
-        if one in variables:
-            is_bare = as_text(value) == "" and _is_switch(one, variables)
-            return one, True if is_bare else value
+    for entry in (name, *sorted(other_names(product).get(name, ()))):
+        if entry in variables:
+            is_bare = as_text(value) == "" and _is_switch(entry, variables)
+            return entry, True if is_bare else value
     for beginning, switches_on in _SWITCHES.items():
         switched = name.removeprefix(beginning)
         if switched != name and _is_switch(switched, variables):
             is_on = as_text(value) == "" or parse_boolean(as_text(value)) is not False
             return switched, is_on == switches_on
-    longer = [one for one in variables if one.startswith(name)] if product == "mariadb" else []
+    longer = [variable for variable in variables if variable.startswith(name)] if product == "mariadb" else []
     return (longer[0], value) if len(longer) == 1 else None
 
 

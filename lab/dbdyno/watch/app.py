@@ -125,4 +125,4 @@ def _text(lines: list[str]) -> Text:
 
 def _visible(text: str) -> str:
     """The text without control characters, which a server may have put into an error message."""
-    return "".join(one if one.isprintable() else " " for one in text)
+    return "".join(entry if entry.isprintable() else " " for entry in text)

@@ -72,9 +72,9 @@ def state_line(now: LiveRun) -> str:
 
 def progress_lines(now: LiveRun, width: int) -> list[str]:
     """The number of trials, and a sign for each block."""
-    failed = sum(one.state == "failed" for one in now.ended)
+    failed = sum(entry.state == "failed" for entry in now.ended)
     failures = f", {failed} of them failed" if failed else ""
-    signs = "".join(_sign(now, block) for block in dict.fromkeys(one.block for one in now.planned))
+    signs = "".join(_sign(now, block) for block in dict.fromkeys(entry.block for entry in now.planned))
     room = max(10, width - len("blocks  "))
     rows = [signs[at : at + room] for at in range(0, len(signs), room)]
     return [
@@ -92,20 +92,22 @@ def interval_line(now: LiveRun) -> str:
 
 def newest_text(now: LiveRun) -> str:
     """The figures of the newest interval of each running trial."""
-    return join("; ", (_prefix(now, one) + _figures(one.parts[-1]) for one in now.running if one.parts))
+    return join(
+        "; ", (_prefix(now, entry) + _figures(entry.parts[-1]) for entry in now.running if entry.parts)
+    )
 
 
 def rows(now: LiveRun, experiment: Experiment, width: int) -> list[tuple[str, ...]]:
     """A row of `COLUMNS` for each trial that has begun, the newest first; `width` in cells."""
     several = len(experiment.workloads) > 1
-    newest = sorted(now.trials, key=lambda one: (one.state == "running", one.trial.index), reverse=True)
+    newest = sorted(now.trials, key=lambda entry: (entry.state == "running", entry.trial.index), reverse=True)
     room = max(8, width - _OTHER_CELLS)
-    return [_row(one, room, several_workloads=several) for one in newest]
+    return [_row(entry, room, several_workloads=several) for entry in newest]
 
 
 def finding_lines(now: LiveRun) -> list[str]:
     """Findings, the newest first."""
-    return [f"{one.level} {one.summary}" for one in reversed(now.findings)]
+    return [f"{finding.level} {finding.summary}" for finding in reversed(now.findings)]
 
 
 def verdict_lines(now: LiveRun, experiment: Experiment) -> list[str]:
@@ -119,15 +121,15 @@ def verdict_lines(now: LiveRun, experiment: Experiment) -> list[str]:
     return [compose("No verdict yet: dbdyno show computes it.")] if several else []
 
 
-def _prefix(now: LiveRun, one: LiveTrial) -> str:
+def _prefix(now: LiveRun, live_trial: LiveTrial) -> str:
     """The variant, if several run in turn."""
-    return f"{one.trial.variant}: " if len(now.running) > 1 else ""
+    return f"{live_trial.trial.variant}: " if len(now.running) > 1 else ""
 
 
-def _running_text(one: LiveTrial) -> str:
-    phase = _WORDS.get(one.phase, one.phase) if one.phase else compose("connecting")
-    at = join(", ", (trial_text(one.trial), phase))
-    seconds = [part.end_us - part.start_us for part in one.parts if part.phase == one.phase]
+def _running_text(live_trial: LiveTrial) -> str:
+    phase = _WORDS.get(live_trial.phase, live_trial.phase) if live_trial.phase else compose("connecting")
+    at = join(", ", (trial_text(live_trial.trial), phase))
+    seconds = [part.end_us - part.start_us for part in live_trial.parts if part.phase == live_trial.phase]
     return join(" ", (at, _seconds(sum(seconds)))) if seconds else at
 
 
@@ -145,12 +147,16 @@ def trial_text(trial: Trial) -> str:
     )
 
 
-def _row(one: LiveTrial, room: int, *, several_workloads: bool) -> tuple[str, ...]:
-    trial, part = one.trial, one.measured
+def _row(live_trial: LiveTrial, room: int, *, several_workloads: bool) -> tuple[str, ...]:
+    trial, part = live_trial.trial, live_trial.measured
     variant = f"{trial.variant}, {trial.workload}" if several_workloads else trial.variant
-    state = compose("failed: {reason}", reason=one.reason) if one.state == "failed" else _WORDS[one.state]
+    state = (
+        compose("failed: {reason}", reason=live_trial.reason)
+        if live_trial.state == "failed"
+        else _WORDS[live_trial.state]
+    )
     figures = ("", "", "", "") if part is None else _cells(part)
-    cpus = "" if one.server_cpus is None else f"{one.server_cpus:.2f}"
+    cpus = "" if live_trial.server_cpus is None else f"{live_trial.server_cpus:.2f}"
     return (str(trial.block + 1), _shortened(variant, room), _load(trial), *figures, cpus, state)
 
 
@@ -163,7 +169,7 @@ def _shortened(text: str, room: int) -> str:
 
 
 def _cells(part: Part) -> tuple[str, str, str, str]:
-    p95, p99 = (result_text.milliseconds(live_percentile_us(part, one)) for one in (95.0, 99.0))
+    p95, p99 = (result_text.milliseconds(live_percentile_us(part, entry)) for entry in (95.0, 99.0))
     return result_text.rate(part.throughput), p95, p99, f"{part.error_count:,}"
 
 
@@ -184,16 +190,16 @@ def _load(trial: Trial) -> str:
 
 
 def _sign(now: LiveRun, block: int) -> str:
-    planned = sum(one.block == block for one in now.planned)
+    planned = sum(entry.block == block for entry in now.planned)
     ended = _of_block(now.ended, block)
     if len(ended) == planned:
-        return WITH_FAILURES if any(one.state == "failed" for one in ended) else DONE
+        return WITH_FAILURES if any(entry.state == "failed" for entry in ended) else DONE
     has_begun = bool(_of_block(now.trials, block))
     return str(10 * len(ended) // planned) if has_begun else TO_COME
 
 
 def _of_block(trials: Iterable[LiveTrial], block: int) -> Sequence[LiveTrial]:
-    return [one for one in trials if one.trial.block == block]
+    return [entry for entry in trials if entry.trial.block == block]
 
 
 def _seconds(us: float) -> str:

@@ -89,7 +89,7 @@ def _is_other_size(claim: Claim, contrast: Contrast) -> bool:
         if not claim.connections or pair.connections in (None, *claim.connections)
     ]
     # Of the other variant: 25 % more is 20 % less.
-    sizes = [size for one in changes for size in (abs(one), abs(100 * (100 / (100 + one) - 1)))]
+    sizes = [size for change in changes for size in (abs(change), abs(100 * (100 / (100 + change) - 1)))]
     claimed = claim.percents[0]
     room = _ROUNDED_POINTS + _ROUNDED_SHARE * claimed
     return bool(sizes) and not min(sizes) - room <= claimed <= max(sizes) + room
@@ -99,25 +99,27 @@ def _contrast(
     series: Sequence[Series], contrasts: Sequence[Contrast], claim: Claim, names: Subjects
 ) -> Contrast | None:
     """The contrast that a claim is about."""
-    suitable = [one for one in contrasts if _fits(one, claim.about)]
+    suitable = [contrast for contrast in contrasts if _fits(contrast, claim.about)]
     if not suitable:
         return None
     if len(series) == 2:
         return suitable[0]
     place = names.of(claim)
     of = None if place is None else series[place]
-    return next((one for one in suitable if one.variant is of), None)
+    return next((entry for entry in suitable if entry.variant is of), None)
 
 
 def _is_foreign(claim: Claim, series: Sequence[Series]) -> bool:
     """Whether a claim names a product that none of the variants is."""
-    names = " ".join(f"{one.label} {one.heading.text} {one.heading.section}" for one in series).lower()
+    names = " ".join(
+        f"{entry.label} {entry.heading.text} {entry.heading.section}" for entry in series
+    ).lower()
     return any(match[0].lower() not in names for match in _PRODUCT.finditer(claim.text))
 
 
 def _subjects(series: Sequence[Series]) -> Subjects:
     """Distinguishes series by their names and the headings above them."""
-    return Subjects([f"{one.label} {one.heading.text}" for one in series])
+    return Subjects([f"{entry.label} {entry.heading.text}" for entry in series])
 
 
 def _fits(contrast: Contrast, about: About) -> bool:
@@ -182,7 +184,7 @@ def definitions(
 
     Rule: what is compared must be measured in the same way, and be what the claim is about.
     """
-    has_latency = any(one.value(name) for one in results for name in TIMES)
+    has_latency = any(entry.value(name) for entry in results for name in TIMES)
     of_latency = [claim for claim in claims if claim.about is About.LATENCY]
     if of_latency and not has_latency:
         yield Mistake(
@@ -236,16 +238,18 @@ def _opposite(contrasts: Sequence[Contrast]) -> Iterator[Mistake]:
         if contrast.figure in THROUGHPUTS and contrast.is_better is not None:
             by_variant.setdefault(id(contrast.variant), []).append(contrast)
     for same_variant in by_variant.values():
-        other = next((one for one in same_variant if one.is_better != same_variant[0].is_better), None)
-        if other is not None:
+        opposite = next(
+            (entry for entry in same_variant if entry.is_better != same_variant[0].is_better), None
+        )
+        if opposite is not None:
             yield Mistake(
                 "warn",
                 compose(
                     "the direction depends on the figure: {first}; {second}",
                     first=same_variant[0].sentence,
-                    second=other.sentence,
+                    second=opposite.sentence,
                 ),
-                (one.pairs[0].variant.figures[one.figure].index for one in (same_variant[0], other)),
+                (entry.pairs[0].variant.figures[entry.figure].index for entry in (same_variant[0], opposite)),
             )
 
 

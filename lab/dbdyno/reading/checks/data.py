@@ -46,16 +46,20 @@ def same_data(calls: Sequence[Call]) -> Iterator[Mistake]:
     seen: set[tuple[str, ...]] = set()
     for call in calls:
         if call.phase == "prepare":
-            other = None if last is None or last.tool != call.tool else last
-            if other is not None and other.first != call.first and _place(other) != _place(call):
-                yield from _between_servers(other, call, seen)
+            previous_call = None if last is None or last.tool != call.tool else last
+            if (
+                previous_call is not None
+                and previous_call.first != call.first
+                and _place(previous_call) != _place(call)
+            ):
+                yield from _between_servers(previous_call, call, seen)
             same = prepared.get(_place(call), [])
-            prepared[_place(call)] = [*(one for one in same if one.first == call.first), call]
+            prepared[_place(call)] = [*(entry for entry in same if entry.first == call.first), call]
             last = call
             continue
         befores = prepared.get(_place(call), [last] if last is not None else [])
         if befores and call.tool == befores[-1].tool and call.phase in ("run", "cleanup"):
-            before = min(befores, key=lambda one: len(list(_differences(one, call))))
+            before = min(befores, key=lambda entry: len(list(_differences(entry, call))))
             differences = list(_differences(before, call))
             key = (call.phase, *differences)
             if differences and key not in seen:
@@ -73,18 +77,18 @@ def _place(call: Call) -> tuple[str, ...]:
     return (call.tool, call.driver, *(call.options.get(name, _DEFAULTS.get(name, "")) for name in parts))
 
 
-def _between_servers(one: Call, other: Call, seen: set[tuple[str, ...]]) -> Iterator[Mistake]:
+def _between_servers(call: Call, second: Call, seen: set[tuple[str, ...]]) -> Iterator[Mistake]:
     """The sizes that are not the same on two servers, of the same test."""
-    if one.test != other.test:
+    if call.test != second.test:
         return
-    differences = [text for text in _differences(one, other) if text.startswith(_SIZES)]
+    differences = [text for text in _differences(call, second) if text.startswith(_SIZES)]
     key = ("prepare", *differences)
     if differences and key not in seen:
         seen.add(key)
         yield Mistake(
             "stop",
             compose("the servers have different data: {differences}", differences=join("; ", differences)),
-            (one.first, other.first),
+            (call.first, second.first),
             fix=compose("Take both from one definition, and count the rows before the first run"),
         )
 
@@ -138,7 +142,7 @@ def _value(call: Call, name: str) -> str | None:
 def _differences(prepared: Call, call: Call) -> Iterator[str]:
     names = [*_SIZES, *(f"{prepared.driver}-{part}" for part in _PLACE), "host", "port", "dbname"]
     for name in names:
-        before, after = (_value(one, name) for one in (prepared, call))
+        before, after = (_value(entry, name) for entry in (prepared, call))
         if not {name} & (prepared.options.keys() | call.options.keys()):
             continue
         if before == after or not before or (after and _UNKNOWN.search(before + after)):
@@ -275,9 +279,9 @@ def _rows(node: Any, tables: dict[str, _Table]) -> int | None:
     sources = [source.this] if source is not None else []
     sources += [join.this for join in node.args.get("joins") or []]
     product = 1
-    for one in sources:
-        rows = tables[one.name].rows if isinstance(one, exp.Table) and one.name in tables else None
-        rows = _rows(one, tables) if not isinstance(one, exp.Table) else rows
+    for entry in sources:
+        rows = tables[entry.name].rows if isinstance(entry, exp.Table) and entry.name in tables else None
+        rows = _rows(entry, tables) if not isinstance(entry, exp.Table) else rows
         if rows is None:
             return None
         product *= rows
@@ -340,7 +344,7 @@ def duration(results: Sequence[Result], calls: Sequence[Call]) -> Iterator[Mista
 
     Rule: a run that writes must be longer than what the server does later.
     """
-    short = [one for one in results if (one.value("elapsed_s") or _SECONDS_MIN) < _SECONDS_MIN]
+    short = [result for result in results if (result.value("elapsed_s") or _SECONDS_MIN) < _SECONDS_MIN]
     if short and any(call.phase == "run" and _is_writing(call) for call in calls):
         yield Mistake(
             "note",
@@ -348,7 +352,7 @@ def duration(results: Sequence[Result], calls: Sequence[Call]) -> Iterator[Mista
                 "runs that write for {seconds:.0f} s end before the server's first checkpoint",
                 seconds=short[0].value("elapsed_s"),
             ),
-            (one.figures["elapsed_s"].index for one in short),
+            (entry.figures["elapsed_s"].index for entry in short),
             fix=compose("Measure for several checkpoints"),
         )
 
@@ -368,7 +372,7 @@ def drift(results: Sequence[Result], calls: Sequence[Call], loads: Mapping[int, 
     runs = [call for call in calls if call.phase == "run" and _is_writing(call) and not call.is_alternative]
     prepares = [call for call in calls if call.phase == "prepare"]
     of_runs = {call.connections for call in runs} - {None} or set(loads)
-    if runs and len(prepares) == 1 and max(len(of_runs), len({one.connections for one in results})) > 1:
+    if runs and len(prepares) == 1 and max(len(of_runs), len({result.connections for result in results})) > 1:
         yield Mistake(
             "warn",
             compose(

@@ -36,18 +36,20 @@ def repetitions(
         yield from _without_comparison(results, series, claims)
         return
     compared = list(
-        {id(one): one for contrast in contrasts for one in (contrast.baseline, contrast.variant)}.values()
+        {
+            id(entry): entry for contrast in contrasts for entry in (contrast.baseline, contrast.variant)
+        }.values()
     )
-    if any(one.doubt for one in compared):
+    if any(entry.doubt for entry in compared):
         text = compose(
             "which results repeat the same variant and load is not certain: no interval is computed"
         )
-        yield Mistake("warn", text, (one.results[0].first for one in compared if one.doubt))
+        yield Mistake("warn", text, (entry.results[0].first for entry in compared if entry.doubt))
         return
-    fewest = min(min(Counter(result.connections for result in one.results).values()) for one in compared)
+    fewest = min(min(Counter(result.connections for result in entry.results).values()) for entry in compared)
     # mysqlslap repeats by itself: the shortest and the longest time differ.
     repeats = all(
-        result.value("min_s") != result.value("max_s") for one in compared for result in one.results
+        result.value("min_s") != result.value("max_s") for entry in compared for result in entry.results
     )
     if repeats or (fewest >= _BLOCKS_MIN and not _is_sequential(series)):
         return
@@ -69,7 +71,7 @@ def repetitions(
             order=order,
             consequence=consequence,
         ),
-        (one.results[0].first for one in compared),
+        (entry.results[0].first for entry in compared),
         fix=compose(
             "Repeat every run at least {blocks} times, the variants in alternating order", blocks=_BLOCKS_MIN
         ),
@@ -86,15 +88,15 @@ def _without_comparison(
             (claim.index for claim in claims),
             fix=compose("Show every run's output, at least {blocks} of each variant", blocks=_BLOCKS_MIN),
         )
-    for one in series:
-        if len(one.results) == len({result.connections for result in one.results}):
+    for entry in series:
+        if len(entry.results) == len({result.connections for result in entry.results}):
             text = compose("each load was run once, so how much its result varies is not known")
-            yield Mistake("note", text, (result.first for result in one.results))
+            yield Mistake("note", text, (result.first for result in entry.results))
 
 
 def _is_sequential(series: Sequence[Series]) -> bool:
     """Whether every variant's results stand together."""
-    places = sorted((result.first, number) for number, one in enumerate(series) for result in one.results)
+    places = sorted((result.first, number) for number, entry in enumerate(series) for result in entry.results)
     turns = sum(before != after for (_, before), (_, after) in itertools.pairwise(places))
     return turns == len(series) - 1
 
@@ -115,7 +117,7 @@ def effect(document: Document, series: Sequence[Series]) -> Iterator[Mistake]:
 
     Rule: a setting must change what it is meant to change.
     """
-    named = [one for one in series if " = " in one.label]
+    named = [entry for entry in series if " = " in entry.label]
     if len(named) < 2 or any(_COUNTERS.search(text) for text in document.texts):
         return
     yield Mistake(
@@ -123,7 +125,7 @@ def effect(document: Document, series: Sequence[Series]) -> Iterator[Mistake]:
         compose(
             "no counter shows that {name} changed what the server does", name=named[0].label.split(" = ")[0]
         ),
-        (one.results[0].first for one in named),
+        (entry.results[0].first for entry in named),
         fix=compose("Show the waits, reads or writes that the setting is about, for every variant"),
     )
 
@@ -137,14 +139,14 @@ def labels(series: Sequence[Series]) -> Iterator[Mistake]:
 
     Rule: the name of a variant should come from the server, in the output itself.
     """
-    pasted = [one for one in series if all(result.table < 0 for result in one.results)]
+    pasted = [entry for entry in series if all(result.table < 0 for result in entry.results)]
     if len(pasted) > 1:
         yield Mistake(
             "note",
             compose(
                 "nothing in the outputs says from which variant they are: their order in the document decides"
             ),
-            (one.results[0].first for one in pasted),
+            (entry.results[0].first for entry in pasted),
             fix=compose("Store the server's settings with each output"),
         )
 

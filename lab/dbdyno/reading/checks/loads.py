@@ -54,7 +54,7 @@ def capacity(
     described: dict[tuple[str, ...], int | None] = {}
     declared = _declared(settings)
     # sysbench stops at a limit, so loads whose output is shown fitted.
-    shown = {one.connections for one in results if one.tool.startswith("sysbench")}
+    shown = {result.connections for result in results if result.tool.startswith("sysbench")}
     for call in calls:
         if call.tool != "sysbench" or call.phase != "run" or call.driver != "mysql" or is_foreign:
             continue
@@ -72,17 +72,23 @@ def capacity(
         if not highest or statements is None:
             continue
         demand = Demand(highest, call.number("tables", "oltp-tables-count") or 1, statements)
-        for one in server_capacities({**_DEFAULTS, **declared}, demand, {}, started=False):
-            named = (call.test, one.limit_name)
-            if one.limit_name not in _DEFAULTS or one.required(highest) <= one.limit or named in seen:
+        for server_capacity in server_capacities({**_DEFAULTS, **declared}, demand, {}, started=False):
+            named = (call.test, server_capacity.limit_name)
+            if (
+                server_capacity.limit_name not in _DEFAULTS
+                or server_capacity.required(highest) <= server_capacity.limit
+                or named in seen
+            ):
                 continue
-            if one.limit_name == "max_connections" and not (settings or statements == 0):
+            if server_capacity.limit_name == "max_connections" and not (settings or statements == 0):
                 # Servers of clouds have other defaults.
                 continue
             seen.add(named)
             if highest not in shown:
                 indexes = (call.first, loads.get(highest, call.first))
-                yield _exceeded(one, highest, indexes, is_default=one.limit_name not in declared)
+                yield _exceeded(
+                    server_capacity, highest, indexes, is_default=server_capacity.limit_name not in declared
+                )
     yield from _reached(document, calls)
 
 
@@ -139,7 +145,7 @@ def _prepared_statements(call: Call) -> int | None:
     except Problem:
         return None
     # MySQL does not prepare BEGIN: sysbench sends it as text there.
-    begins = sum(one.kind == "begin" and one.prepared for one in described.statements)
+    begins = sum(statement.kind == "begin" and statement.prepared for statement in described.statements)
     return described.prepared_per_connection - begins
 
 
@@ -178,7 +184,7 @@ def overloads(series: Sequence[Series]) -> Iterator[Mistake]:
 
     Rule: a sweep must include loads below the server's limit; R07: and the limit itself.
     """
-    curves = [curve for one in series if len(curve := _curve_of(one)) >= _FALLING_MIN]
+    curves = [curve for entry in series if len(curve := _curve_of(entry)) >= _FALLING_MIN]
     falling = [curve for curve in curves if all(a[1] >= b[1] for a, b in itertools.pairwise(curve))]
     if curves and len(falling) == len(curves):
         yield Mistake(
@@ -217,8 +223,8 @@ def peak(series: Sequence[Series]) -> Iterator[Mistake]:
 
     Rule: a sweep that ends below the server's limit says nothing of it.
     """
-    for one in series:
-        curve = _curve_of(one)
+    for entry in series:
+        curve = _curve_of(entry)
         if len(curve) < _RISING_MIN or curve[-2][1] <= 0:
             continue
         rise = curve[-1][1] / curve[-2][1]
@@ -234,7 +240,7 @@ def peak(series: Sequence[Series]) -> Iterator[Mistake]:
                 ),
                 (curve[-2][2].first, curve[-1][2].first),
                 fix=compose("Add loads until throughput falls"),
-                subject=one.label,
+                subject=entry.label,
             )
 
 
@@ -252,7 +258,7 @@ def coverage(
 
     Rule: a claim must name what it is about, and all that was planned must be shown.
     """
-    shown = {one.connections for one in results}
+    shown = {result.connections for result in results}
     missing = sorted(set(loads) - shown) if results and shown - {None} else []
     if missing and set(loads) & shown:
         yield Mistake(

@@ -114,7 +114,7 @@ def hosts(
     if classes := _instance_classes(document):
         by_name["instance"] = {**by_name.get("instance", {}), **classes}
     for name, values in by_name.items():
-        if len(values) == 2 and not any(one in varied for one in values):
+        if len(values) == 2 and not any(value in varied for value in values):
             first, second = values
             yield Mistake(
                 "warn",
@@ -236,11 +236,11 @@ def round_trips(results: Sequence[Result], calls: Sequence[Call]) -> Iterator[Mi
     Rule: where the network takes most of the time, the server is not what is measured.
     """
     few = [
-        one
-        for one in results
-        if one.connections and one.connections <= _FEW_CONNECTIONS and not one.is_rate_limited
+        result
+        for result in results
+        if result.connections and result.connections <= _FEW_CONNECTIONS and not result.is_rate_limited
     ]
-    slow = [one for one in few if (_statement_ms(one) or 0) > _STATEMENT_MS]
+    slow = [entry for entry in few if (_statement_ms(entry) or 0) > _STATEMENT_MS]
     if slow and not any(_is_local(call) for call in calls):
         yield Mistake(
             "note",
@@ -250,7 +250,7 @@ def round_trips(results: Sequence[Result], calls: Sequence[Call]) -> Iterator[Mi
                 time=_statement_ms(slow[0]),
                 connections=slow[0].connections,
             ),
-            (one.first for one in slow),
+            (entry.first for entry in slow),
             fix=compose("Measure SELECT 1 from the same client to every variant"),
         )
 

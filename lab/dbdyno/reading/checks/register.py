@@ -90,7 +90,10 @@ def examine(reading: Reading) -> list[Finding]:
                 "only the first {limit} findings of {code} are listed", limit=FINDINGS_MAX, code=each.code
             )
             reading.document.left_out.add(each.code, (more.evidence["lines"] or [1])[0], text)
-    return sorted(findings, key=lambda one: (LEVELS.index(one.level), one.evidence["lines"][:1], one.code))
+    return sorted(
+        findings,
+        key=lambda finding: (LEVELS.index(finding.level), finding.evidence["lines"][:1], finding.code),
+    )
 
 
 def examine_comparison(reading: Reading) -> list[Finding]:

@@ -122,10 +122,14 @@ def arithmetic(
 def _times(results: Sequence[Result], calls: Sequence[Call]) -> Iterator[Mistake]:
     """Results that took another time than any of the commands would."""
     runs = [call for call in calls if call.tool == "sysbench" and call.phase == "run"]
-    timed = [one for one in results if one.value("elapsed_s") and one.tool.startswith(("sysbench", "table"))]
+    timed = [
+        result
+        for result in results
+        if result.value("elapsed_s") and result.tool.startswith(("sysbench", "table"))
+    ]
     if not runs or not timed or any("config-file" in call.options for call in runs):
         return
-    is_old = any(one.tool.startswith("sysbench 0") for one in timed) or any(
+    is_old = any(entry.tool.startswith("sysbench 0") for entry in timed) or any(
         "max-time" in call.options for call in runs
     )
     planned = {_planned_s(call, is_old=is_old) for call in runs}
@@ -134,7 +138,7 @@ def _times(results: Sequence[Result], calls: Sequence[Call]) -> Iterator[Mistake
     times = sorted(time or 0 for time in planned)
     # A limit of events ends a run before its time.
     is_counted = any(call.number("events", "max-requests") for call in runs)
-    wrong = [one for one in timed if not _is_planned(one, times, is_counted=is_counted)]
+    wrong = [entry for entry in timed if not _is_planned(entry, times, is_counted=is_counted)]
     if wrong:
         yield Mistake(
             "stop",
@@ -144,7 +148,7 @@ def _times(results: Sequence[Result], calls: Sequence[Call]) -> Iterator[Mistake
                 elapsed=_elapsed(wrong[0]),
                 planned=" or ".join(map(str, sorted(map(str, planned))[:LISTED_MAX])),
             ),
-            (runs[0].first, *(one.figures["elapsed_s"].index for one in wrong)),
+            (runs[0].first, *(entry.figures["elapsed_s"].index for entry in wrong)),
         )
 
 
@@ -169,17 +173,21 @@ def _connections(
     results: Sequence[Result], calls: Sequence[Call], loads: Mapping[int, int]
 ) -> Iterator[Mistake]:
     """Results with another number of connections than any of the commands and sentences."""
-    other = [one for one in results if one.connections and one.table < 0 and one.connections not in loads]
+    further_loads = [
+        result
+        for result in results
+        if result.connections and result.table < 0 and result.connections not in loads
+    ]
     runs = [call for call in calls if call.phase == "run"]
-    if other and runs and all(call.connections for call in runs):
+    if further_loads and runs and all(call.connections for call in runs):
         yield Mistake(
             "warn",
             compose(
                 "the output has {connections} connections, and the command {planned}",
-                connections=other[0].connections,
+                connections=further_loads[0].connections,
                 planned=", ".join(map(str, sorted({call.connections or 0 for call in runs})[:LISTED_MAX])),
             ),
-            (runs[0].first, *(one.first for one in other)),
+            (runs[0].first, *(entry.first for entry in further_loads)),
         )
 
 
@@ -319,7 +327,7 @@ class _Lines:
 def _cut(document: Document, results: Sequence[Result]) -> Iterator[Mistake]:
     """Intervals of a run without the summary that ends it."""
     lines = [index for index, text in document.lines() if INTERVAL.search(text)]
-    ends = [one.first for one in results if one.tool.startswith("sysbench")]
+    ends = [result.first for result in results if result.tool.startswith("sysbench")]
     is_ended = bool(lines) and any("transactions:" in text for text in document.texts[lines[-1] + 1 :])
     if lines and not is_ended and not any(end > lines[-1] for end in ends):
         yield Mistake(
@@ -333,21 +341,21 @@ def _cut(document: Document, results: Sequence[Result]) -> Iterator[Mistake]:
 def _missing(document: Document, results: Sequence[Result]) -> Iterator[Mistake]:
     """Loads of a table that one variant has no result for."""
     tables: dict[int, list[Result]] = {}
-    for one in results:
-        if one.table >= 0 and one.label:
-            tables.setdefault(one.table, []).append(one)
+    for result in results:
+        if result.table >= 0 and result.label:
+            tables.setdefault(result.table, []).append(result)
     for in_table in tables.values():
         by_label: dict[str, list[Result]] = {}
         by_load: dict[int | None, list[Result]] = {}
-        for one in in_table:
-            by_label.setdefault(one.label, []).append(one)
-            by_load.setdefault(one.connections, []).append(one)
-        for label, own in itertools.islice(by_label.items(), VARIANTS_MAX):
-            loads = by_load.keys() - {one.connections for one in own}
+        for value in in_table:
+            by_label.setdefault(value.label, []).append(value)
+            by_load.setdefault(value.connections, []).append(value)
+        for label, of_label in itertools.islice(by_label.items(), VARIANTS_MAX):
+            loads = by_load.keys() - {entry.connections for entry in of_label}
             missing = sorted(
                 load
                 for load in itertools.islice(loads, LOADS_MAX)
-                if load is not None and _is_absent(document, own, by_load[load])
+                if load is not None and _is_absent(document, of_label, by_load[load])
             )
             if missing:
                 yield Mistake(
@@ -357,12 +365,12 @@ def _missing(document: Document, results: Sequence[Result]) -> Iterator[Mistake]
                         label=label,
                         loads=", ".join(map(str, missing[:LISTED_MAX])),
                     ),
-                    (one.first for one in own),
+                    (entry.first for entry in of_label),
                 )
 
 
-def _is_absent(document: Document, own: Sequence[Result], others: Sequence[Result]) -> bool:
+def _is_absent(document: Document, results: Sequence[Result], others: Sequence[Result]) -> bool:
     """Whether the row of a load, or that of a variant if each has one, has a cell without a result."""
-    lines = {one.first for one in others}
-    rows = lines if len(lines) == 1 else {one.first for one in own}
+    lines = {entry.first for entry in others}
+    rows = lines if len(lines) == 1 else {entry.first for entry in results}
     return any(_ABSENT.search(document.texts[index]) for index in rows)

@@ -112,8 +112,8 @@ def _useless(call: Call) -> Iterator[str]:
 
 
 def _other_driver(call: Call) -> Iterator[str]:
-    other = "mysql-" if call.driver == "pgsql" else "pgsql-"
-    names = [f"--{name}" for name in call.options if name.startswith(other)]
+    foreign_prefix = "mysql-" if call.driver == "pgsql" else "pgsql-"
+    names = [f"--{name}" for name in call.options if name.startswith(foreign_prefix)]
     if names:
         yield compose("{names} is an option of the other driver, and has no effect", names=", ".join(names))
 
@@ -165,7 +165,7 @@ def shared_files(document: Document, calls: Sequence[Call]) -> Iterator[Mistake]
         if "=" in text and (value := _UNIQUE.search(text)):
             unique.add(value[1])
     for name, index in appended.items():
-        is_new = any(one in unique for one in _VARIABLE.findall(name))
+        is_new = any(entry in unique for entry in _VARIABLE.findall(name))
         if name not in removed and not is_new and not name.startswith(("/dev/", "$(", "/proc", "/etc")):
             yield Mistake(
                 "warn",

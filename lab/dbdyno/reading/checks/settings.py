@@ -82,24 +82,25 @@ def second_difference(settings: Sequence[Settings], series: Sequence[Series]) ->
     for before, after in itertools.pairwise(blocks):
         differences = list(_differences(before.values, after.values))
         others = differences[1:] if len(differences) > 1 else []
-        is_named = {one.name for one in differences} <= named
-        is_redo = [one for one in differences if one.name == "redo log"]
+        is_named = {difference.name for difference in differences} <= named
+        is_redo = [difference for difference in differences if difference.name == "redo log"]
         if (not others and not is_redo) or is_named or len(differences) > _DIFFERENCES_MAX:
             continue
         listed = "; ".join(
-            f"{one.name}: {one.first}, {one.second}" for one in differences[:_DIFFERENCES_SHOWN_MAX]
+            f"{difference.name}: {difference.first}, {difference.second}"
+            for difference in differences[:_DIFFERENCES_SHOWN_MAX]
         )
         yield Mistake(
             "warn",
             compose("the two configurations differ in {listed}", listed=listed),
-            [index for one in differences for index in one.indexes],
+            [index for difference in differences for index in difference.indexes],
             fix=compose("Change one setting at a time, or run all combinations"),
         )
 
 
 def _named(series: Sequence[Series]) -> set[str]:
     """The settings that name the variants."""
-    return {part.split(" = ")[0] for one in series for part in one.label.split(", ") if " = " in part}
+    return {part.split(" = ")[0] for entry in series for part in entry.label.split(", ") if " = " in part}
 
 
 def _differences(before: _Values, after: _Values) -> Iterator[_Difference]:
@@ -159,8 +160,8 @@ def durability(settings: Sequence[Settings]) -> Iterator[Mistake]:
 
 def _values(block: Settings) -> dict[str, str]:
     """The values of a file, with a binary log, as MySQL 8.0 has one, unless the file says otherwise."""
-    own = {name: value.strip("'\"") for name, (value, _) in block.values.items()}
-    return {"log_bin": "ON", **own}
+    block_values = {name: value.strip("'\"") for name, (value, _) in block.values.items()}
+    return {"log_bin": "ON", **block_values}
 
 
 # A row of sbtest with its share of both indexes, in InnoDB's pages at 15/16 and after splits.
@@ -179,15 +180,15 @@ def cache(calls: Sequence[Call], settings: Sequence[Settings]) -> Iterator[Mista
 
     Rule: whether the data fit into the server's cache decides what is measured.
     """
-    call = next((one for one in calls if one.tool == "sysbench" and one.phase == "prepare"), None)
-    known = _cache_bytes(settings)
-    if call is None or known is None:
+    call = next((entry for entry in calls if entry.tool == "sysbench" and entry.phase == "prepare"), None)
+    cache_bytes = _cache_bytes(settings)
+    if call is None or cache_bytes is None:
         return
     rows = (call.number("tables", "oltp-tables-count") or 1) * (
         call.number("table-size", "oltp-table-size") or 10_000
     )
     low, high = (rows * size for size in _ROW_BYTES)
-    size, index = known
+    size, index = cache_bytes
     values = {"low": low / _GIB, "high": high / _GIB, "cache": size / _GIB}
     if high < _BORDERLINE[0] * size:
         text = compose(
@@ -219,7 +220,7 @@ def _cache_bytes(settings: Sequence[Settings]) -> tuple[float, int] | None:
         for name in _CACHES
         if name in block.values
     )
-    return next((one for one in sizes if one[0]), None)
+    return next((size for size in sizes if size[0]), None)
 
 
 _PLATFORM = linear(r"(?:--platform[= ]|\bplatform:\s*)[\"']?(linux/\w+)")
@@ -259,15 +260,20 @@ def containers(document: Document, settings: Sequence[Settings]) -> Iterator[Mis
         ),
         None,
     )
-    known = _cache_bytes(settings)
-    if limit is not None and limit[0] and known is not None and known[0] > _SHARE_MAX * float(limit[0]):
+    cache_bytes = _cache_bytes(settings)
+    if (
+        limit is not None
+        and limit[0]
+        and cache_bytes is not None
+        and cache_bytes[0] > _SHARE_MAX * float(limit[0])
+    ):
         yield Mistake(
             "stop",
             compose(
                 "the cache has {cache:.3g} GiB, and the container {limit:.3g} GiB of memory",
-                cache=known[0] / _GIB,
+                cache=cache_bytes[0] / _GIB,
                 limit=float(limit[0]) / _GIB,
             ),
-            (limit[1], known[1]),
+            (limit[1], cache_bytes[1]),
             fix=compose("Give the container more memory, or the server a smaller cache"),
         )

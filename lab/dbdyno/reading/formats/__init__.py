@@ -46,18 +46,18 @@ def find_results(document: Document) -> Sequence[Result]:
     results.sort(key=lambda result: result.first)
     if len(results) > _COMPARED_MAX:
         return results
-    return [one for one in results if not any(_repeats(one, other) for other in results)]
+    return [entry for entry in results if not any(_repeats(entry, following) for following in results)]
 
 
-def _repeats(one: Result, other: Result) -> bool:
+def _repeats(first: Result, second: Result) -> bool:
     """Whether a result shows a part of another one again: documents put figures of outputs into tables and
     headings.
     """
     return (
-        one is not other
-        and len(one.figures) < len(other.figures)
-        and one.connections in (None, other.connections)
-        and all(_is_same(figure.value, _value(other, name)) for name, figure in one.figures.items())
+        first is not second
+        and len(first.figures) < len(second.figures)
+        and first.connections in (None, second.connections)
+        and all(_is_same(figure.value, _value(second, name)) for name, figure in first.figures.items())
     )
 
 
@@ -67,5 +67,5 @@ def _value(result: Result, name: str) -> float | None:
     return result.value(name) if seconds is None else 1000 * seconds if name.endswith("_ms") else seconds
 
 
-def _is_same(value: float, other: float | None) -> bool:
-    return other is not None and abs(value - other) <= _ROUNDED * abs(other)
+def _is_same(value: float, number: float | None) -> bool:
+    return number is not None and abs(value - number) <= _ROUNDED * abs(number)

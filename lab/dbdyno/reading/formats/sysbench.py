@@ -103,7 +103,7 @@ class _Run:
 
     def continues_with(self, figures: dict[str, Figure]) -> bool:
         """Whether a summary is of the same run as the parts before it: its time is counted from the start."""
-        before, after = (one.get("elapsed_s") for one in (self.parts[-1], figures))
+        before, after = (entry.get("elapsed_s") for entry in (self.parts[-1], figures))
         return before is None or after is None or after.value > before.value
 
     def add(self, figures: dict[str, Figure], first: int, last: int) -> None:
@@ -120,7 +120,7 @@ class _Run:
         if figures.keys() & {"tps", "transactions", "mean_ms"}:
             intervals = self.intervals
             if not intervals and len(self.parts) > 1:
-                intervals = [one["tps"].value for one in self.parts if "tps" in one]
+                intervals = [part["tps"].value for part in self.parts if "tps" in part]
             yield Result(
                 f"sysbench {version}".strip(),
                 self.first,
@@ -168,8 +168,8 @@ def _sum(parts: Sequence[dict[str, Figure]]) -> dict[str, Figure]:
     """The figures of a run of several parts. A percentile of the whole is known only if all parts have the
     same.
     """
-    names = [name for name in parts[-1] if all(name in one for one in parts)]
-    values = {name: [one[name].value for one in parts] for name in names}
+    names = [name for name in parts[-1] if all(name in part for part in parts)]
+    values = {name: [part[name].value for part in parts] for name in names}
     whole_run: dict[str, float] = {}
     for name, of_parts in values.items():
         if name in _SUMS:

@@ -138,16 +138,16 @@ def _csv_separator(document: Document, index: int) -> str:
     for separator in (",", ";"):
         if separator not in text:
             continue
-        titles, row = (_csv_cells(one, separator) for one in document.texts[index : index + 2])
+        titles, row = (_csv_cells(entry, separator) for entry in document.texts[index : index + 2])
         is_row = 1 < len(titles) == len(row) <= COLUMNS_MAX
-        if is_row and all(_is_title(one) for one in titles[1:]) and _is_known((*titles, *row)):
-            return separator if any(_NUMBER.fullmatch(one) for one in row) else ""
+        if is_row and all(_is_title(title) for title in titles[1:]) and _is_known((*titles, *row)):
+            return separator if any(_NUMBER.fullmatch(entry) for entry in row) else ""
     return ""
 
 
 def _is_known(cells: Sequence[str]) -> bool:
     """Whether one of the cells names a figure."""
-    return any(table_headings.figure(one) or table_headings.figure_within(one)[0] for one in cells)
+    return any(table_headings.figure(cell) or table_headings.figure_within(cell)[0] for cell in cells)
 
 
 def _is_title(text: str) -> bool:

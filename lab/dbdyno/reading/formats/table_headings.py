@@ -351,8 +351,8 @@ class Cell:
         match = _NUMBER.match(self.text)
         if self.value is None or match is None:
             return None
-        own = _UNITS.get(match["unit"] or "") if name.endswith("_ms") else None
-        return self.value * (scale if own is None else own)
+        heading_unit = _UNITS.get(match["unit"] or "") if name.endswith("_ms") else None
+        return self.value * (scale if heading_unit is None else heading_unit)
 
 
 _SLASH = re.compile(r"\s{0,9}+/\s{0,9}+")
@@ -393,7 +393,7 @@ def one_heading(rows: Sequence[Sequence[Cell]]) -> Sequence[Sequence[Cell]]:
     for text, name in zip(texts, names, strict=True):
         if text and name.text and text != name.text:
             parts.setdefault(text, []).append(name.text)
-    if len(parts) < 2 or any(one != next(iter(parts.values())) for one in parts.values()):
+    if len(parts) < 2 or any(part != next(iter(parts.values())) for part in parts.values()):
         # Not the same figures of several variants.
         return rows
     return [
@@ -409,7 +409,7 @@ def single_values(rows: Sequence[Sequence[Cell]]) -> Sequence[Sequence[Cell]]:
     """The rows with a column for each of the numbers that all cells of a column have, such as "1.2 / 3.4"."""
     heading, body = rows[0], rows[1:]
     titles = [_titles(cell.text, [row[at].text for row in body]) for at, cell in enumerate(heading)]
-    if all(len(one) == 1 for one in titles):
+    if all(len(title) == 1 for title in titles):
         return rows
     return [
         [Cell(title, cell.index) for cell, parts in zip(heading, titles, strict=True) for title in parts],

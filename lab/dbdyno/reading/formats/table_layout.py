@@ -76,7 +76,7 @@ def results(rows: Sequence[Sequence[Cell]], captions: Sequence[str], *, has_bars
     if set(titles) >= _SAMPLES:
         return
     times = _find_times(titles, texts)
-    columns = [one for one in _figure_columns(heading, body, captions) if one.place not in times]
+    columns = [column for column in _figure_columns(heading, body, captions) if column.place not in times]
     has_labels = any(_is_name(column.label) and not is_workload(column.label) for column in columns)
     places = [column.place for column in columns]
     keys = _find_keys(titles, texts, places, has_labels=has_labels, times=times)
@@ -116,9 +116,9 @@ def _pivot(rows: Sequence[Sequence[Cell]]) -> Sequence[Sequence[Cell]]:
             key = (*key, "")
         results_of.setdefault(key, {})[row[name].text] = row[value]
         firsts.setdefault(key, [row[at] for at in kept])
-    titles = [*(heading[at] for at in kept), *(Cell(one, heading[name].index) for one in figures)]
+    titles = [*(heading[at] for at in kept), *(Cell(figure, heading[name].index) for figure in figures)]
     lines = (
-        [*first, *(results_of[key].get(one, Cell("", first[0].index)) for one in figures)]
+        [*first, *(results_of[key].get(figure, Cell("", first[0].index)) for figure in figures)]
         for key, first in firsts.items()
         if first
     )
@@ -168,10 +168,10 @@ def _figure_columns(
                 columns.append(_Column(at, name, label, load, table_headings.scale(text, name), number))
             elif any(row[at].value is not None for row in body):
                 unknown.append(at)
-    columns = [one for one in columns if any(row[one.place].value is not None for row in body)]
-    if any(one.repetition for one in columns):
+    columns = [column for column in columns if any(row[column.place].value is not None for row in body)]
+    if any(column.repetition for column in columns):
         # The mean of repetitions is none of them.
-        columns = [one for one in columns if one.repetition or one.label]
+        columns = [column for column in columns if column.repetition or column.label]
     if columns or not unknown:
         return columns
     return list(_find_captions(heading, unknown, captions))
@@ -182,9 +182,11 @@ def _find_captions(
 ) -> Iterator[_Column]:
     """The columns of loads, repetitions or variants, whose figure is in a caption."""
     loads = {at: load for at in places if (load := table_headings.load_value(heading[at].text)) is not None}
-    known = list(loads.values())
-    is_repeated = known == list(range(1, len(known) + 1)) and len(known) > 2
-    if len(known) > 1 and (is_repeated or (len(known) == len(places) and known == sorted(set(known)))):
+    known_loads = list(loads.values())
+    is_repeated = known_loads == list(range(1, len(known_loads) + 1)) and len(known_loads) > 2
+    if len(known_loads) > 1 and (
+        is_repeated or (len(known_loads) == len(places) and known_loads == sorted(set(known_loads)))
+    ):
         figure = _caption_figure([heading[0].text, *captions])
         for number, (at, load) in enumerate(loads.items(), start=1):
             if figure:
@@ -245,7 +247,7 @@ def _transposed(heading: Sequence[Cell], body: Sequence[Sequence[Cell]]) -> Iter
         label = "" if load is not None else cell.text.strip(_MARKS)
         load = load if load is not None or not loads else table_headings.load_value(loads[-1][at].text)
         # Words that each figure has alone, such as "(excluding connections)", name no workload.
-        workloads = {name: one for name, one in figures.items() if name} if _have_all(figures) else {}
+        workloads = {name: figure for name, figure in figures.items() if name} if _have_all(figures) else {}
         for workload, of_workload in (workloads or {"": _merged(figures)}).items():
             first, last = heading[0].index, body[-1][0].index
             if of_workload:
@@ -254,15 +256,15 @@ def _transposed(heading: Sequence[Cell], body: Sequence[Sequence[Cell]]) -> Iter
 
 def _have_all(figures: Mapping[str, Mapping[str, Figure]]) -> bool:
     """Whether several workloads have the same figures."""
-    names = [frozenset(one) for workload, one in figures.items() if workload]
+    names = [frozenset(figure) for workload, figure in figures.items() if workload]
     return len(names) > len(set(names))
 
 
 def _merged(figures: Mapping[str, Mapping[str, Figure]]) -> dict[str, Figure]:
     """The first figure of each name."""
     merged: dict[str, Figure] = {}
-    for one in figures.values():
-        merged = {**one, **merged}
+    for figure in figures.values():
+        merged = {**figure, **merged}
     return merged
 
 
@@ -412,11 +414,13 @@ def _are_times(values: Sequence[str]) -> bool:
     if all(_CLOCK.search(value) for value in values):
         return True
     seconds = [float(match[1]) if (match := _SECONDS.fullmatch(value)) else None for value in values]
-    known = [value for value in seconds if value is not None]
-    if len(known) < len(values):
+    known_seconds = [value for value in seconds if value is not None]
+    if len(known_seconds) < len(values):
         return False
-    steps = {round(after - before, 3) for before, after in itertools.pairwise(known) if after > before}
-    return len(steps) == 1 or min(known) > _EPOCH_S
+    steps = {
+        round(after - before, 3) for before, after in itertools.pairwise(known_seconds) if after > before
+    }
+    return len(steps) == 1 or min(known_seconds) > _EPOCH_S
 
 
 def _find_keys(
@@ -457,7 +461,7 @@ def _find_keys(
         elif not _REMARK.fullmatch(bare):
             _place(words, at, bare, values)
     named = [*words.workloads, *words.variants, *words.conditions, *words.cases]
-    words.others = [at for at in words.others if not any(_is_description(body, at, other) for other in named)]
+    words.others = [at for at in words.others if not any(_is_description(body, at, place) for place in named)]
     keys = _keys(heading, words, load, parameters, has_labels=has_labels)
     doubt = compose("the rows are taken for intervals or samples of one run each") if times else keys.doubt
     return replace(keys, doubt=doubt)
@@ -541,8 +545,8 @@ def _load_column(heading: Sequence[str], body: Sequence[Sequence[str]]) -> int |
     if named is not None:
         return named
     loads = [table_headings.load_value(row[0]) for row in body]
-    known = [load for load in loads if load is not None]
-    is_rising = len(known) == len(loads) > 1 and known == sorted(set(known))
+    known_loads = [load for load in loads if load is not None]
+    is_rising = len(known_loads) == len(loads) > 1 and known_loads == sorted(set(known_loads))
     return 0 if is_rising and not heading[0].strip() else None
 
 

@@ -71,12 +71,12 @@ _NAMES: dict[Reader[Any], str] = {
 
 
 @overload
-def rows(query: Query, sql: str, one: Reader[_One], /) -> list[tuple[_One]]: ...
+def rows(query: Query, sql: str, first: Reader[_One], /) -> list[tuple[_One]]: ...
 @overload
-def rows(query: Query, sql: str, one: Reader[_One], two: Reader[_Two], /) -> list[tuple[_One, _Two]]: ...
+def rows(query: Query, sql: str, first: Reader[_One], two: Reader[_Two], /) -> list[tuple[_One, _Two]]: ...
 @overload
 def rows(
-    query: Query, sql: str, one: Reader[_One], two: Reader[_Two], three: Reader[_Three], /
+    query: Query, sql: str, first: Reader[_One], two: Reader[_Two], three: Reader[_Three], /
 ) -> list[tuple[_One, _Two, _Three]]: ...
 @overload
 def rows(query: Query, sql: str, /, *readers: Reader[Any]) -> list[tuple[Any, ...]]: ...
@@ -84,13 +84,13 @@ def rows(query: Query, sql: str, /, *readers: Reader[Any]) -> list[Any]:
     """The rows of a statement, with a reader for each column. Raises ServerProblem."""
     expected = "rows of " + ", ".join(_NAMES.get(read, "a value") for read in readers)
     answer = []
-    for one in query(sql):
-        if len(one) != len(readers):
-            raise UnexpectedAnswer(sql, expected, one)
+    for entry in query(sql):
+        if len(entry) != len(readers):
+            raise UnexpectedAnswer(sql, expected, entry)
         try:
-            answer.append(tuple(read(cell) for read, cell in zip(readers, one, strict=True)))
+            answer.append(tuple(read(cell) for read, cell in zip(readers, entry, strict=True)))
         except (TypeError, ValueError) as error:
-            raise UnexpectedAnswer(sql, expected, one) from error
+            raise UnexpectedAnswer(sql, expected, entry) from error
     return answer
 
 

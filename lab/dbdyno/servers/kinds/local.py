@@ -121,7 +121,7 @@ class LocalServer(PrivateServer):
             **self._path_separators,
         }
         text = str(base)
-        character = next((one for one in text if one in reasons or "\ud800" <= one <= "\udfff"), None)
+        character = next((entry for entry in text if entry in reasons or "\ud800" <= entry <= "\udfff"), None)
         if character is not None:
             reason = reasons.get(character, "which is not UTF-8")
             raise ServerProblem(
@@ -283,8 +283,10 @@ class LocalServer(PrivateServer):
             self._dbdyno_options(), self._declared.config, self._declared.file_variables()
         )
         files = self._product.files(self._place, options, self.address(), self._admin_password)
-        own = dict(zip(self._certificate(), _create_certificate(), strict=True)) if self._offers_tls else {}
-        for path, text in {**files, **own}.items():
+        certificate_options = (
+            dict(zip(self._certificate(), _create_certificate(), strict=True)) if self._offers_tls else {}
+        )
+        for path, text in {**files, **certificate_options}.items():
             # A server ignores option files that every user may write to, and some of these files contain
             # passwords.
             self._workspace.user.write_file(path, text)
@@ -459,13 +461,13 @@ class LocalServer(PrivateServer):
 
     def process(self) -> Mapping[str, float]:
         """See `Server`."""
-        own = self._usage.read() if self._usage is not None else {}
-        return self._proxy.with_usage(own) if self._proxy is not None else own
+        usage = self._usage.read() if self._usage is not None else {}
+        return self._proxy.with_usage(usage) if self._proxy is not None else usage
 
     def spent(self) -> Mapping[str, float]:
         """See `Server`."""
-        own = self._usage.spent() if self._usage is not None else {}
-        return self._proxy.with_spent(own) if self._proxy is not None else own
+        spent_here = self._usage.spent() if self._usage is not None else {}
+        return self._proxy.with_spent(spent_here) if self._proxy is not None else spent_here
 
     def watch(self) -> None:
         """See `Server`."""

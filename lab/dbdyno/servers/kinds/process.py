@@ -122,7 +122,7 @@ def wait_for_installer(child: Child, what: str) -> int:
 
 def _is_stopped(pid: int) -> bool:
     """Whether a signal has stopped the process or one of its descendants."""
-    return any(_state(one) == "T" for one in process_tree(pid))
+    return any(_state(entry) == "T" for entry in process_tree(pid))
 
 
 def _state(pid: int) -> str:
@@ -240,10 +240,10 @@ def end(process: Child, number: int | None = None, *, clean: bool, timeout_s: fl
         # A process that was stopped (SIGSTOP) handles no signal but SIGKILL until it continues, and
         # PostgreSQL waits for all its processes.
         process.send_signal(signal.SIGCONT)
-        for one in process_tree(process.pid):
+        for entry in process_tree(process.pid):
             # The processes of a container belong to another user.
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(one, signal.SIGCONT)
+                os.kill(entry, signal.SIGCONT)
     try:
         process.wait(timeout=timeout_s)
     except subprocess.TimeoutExpired as error:

@@ -67,8 +67,8 @@ def read_password(file: Path | None, ask: Callable[[], str] | None) -> Password:
                 f"the password file {str(file)!r} cannot be read: {why}", PASSWORD_FIX
             ) from error
         return Password(text.removesuffix("\n").removesuffix("\r"), f"from the file {str(file)!r}")
-    if (found := _from_variable(passwords.VARIABLE)) is not None:
-        return found
+    if (variable := _from_variable(passwords.VARIABLE)) is not None:
+        return variable
     return Password(ask(), "that you typed") if ask is not None else Password("")
 
 

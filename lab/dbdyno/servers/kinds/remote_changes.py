@@ -227,12 +227,12 @@ def stored_changes() -> list[StoredChanges]:
         return []
     with _errors(folder):
         paths = sorted(folder.glob("*.json"))
-    return [one for one in map(_read, paths) if one is not None]
+    return [entry for entry in map(_read, paths) if entry is not None]
 
 
 def has_left_changes(run: str) -> bool:
     """Whether changes on servers that were made for this run are not undone. Raises ServerProblem."""
-    return any(one.record.run == run for one in stored_changes())
+    return any(change.record.run == run for change in stored_changes())
 
 
 def _read(path: Path) -> StoredChanges | None:
@@ -251,7 +251,7 @@ def _read(path: Path) -> StoredChanges | None:
         detail = error.errors()[0]
         raise ServerProblem(
             f"{path}, which says what dbdyno has changed on a server, is invalid: "
-            f"{'.'.join(str(one) for one in detail['loc'])}: {detail['msg']}",
+            f"{'.'.join(str(entry) for entry in detail['loc'])}: {detail['msg']}",
             "use the version of dbdyno that wrote it; or set the values in it yourself, and remove it",
             exit_code=4,
         ) from error
@@ -318,11 +318,11 @@ class RemoteChanges:
         identity = _identity_facts(self._facts())
         here = self._target.place
         of_this, of_others = [], []
-        for one in stored:
-            if _is_same_server(one.record, identity, here):
-                of_this.append(one)
-            elif one.record.place == here:
-                of_others.append(one)
+        for entry in stored:
+            if _is_same_server(entry.record, identity, here):
+                of_this.append(entry)
+            elif entry.record.place == here:
+                of_others.append(entry)
         return of_this, of_others
 
     def require_undone(self) -> list[str]:
@@ -418,7 +418,9 @@ class RemoteChanges:
             changes = stored.record.changes
             if self._has_restarted(stored.record):
                 return True
-            return all(self._variables.read(self._admin, one.name).text == one.before for one in changes)
+            return all(
+                self._variables.read(self._admin, change.name).text == change.before for change in changes
+            )
         return False
 
     # --- changes that this object makes
@@ -558,7 +560,9 @@ class RemoteChanges:
             failed = self._set_back(todo)
         except ServerProblem as problem:
             failed = dict.fromkeys(names, problem)
-        left = tuple(one for one in stored.record.changes if one.name in failed or one.name in foreign)
+        left = tuple(
+            change for change in stored.record.changes if change.name in failed or change.name in foreign
+        )
         if left:
             with suppress(ServerProblem):
                 stored.write(changes=left)
@@ -570,7 +574,9 @@ class RemoteChanges:
             if change.name not in failed
         ]
         problems = [*foreign.values()]
-        problems += [self._failure(one, failed[one.name]) for one in reversed(left) if one.name in failed]
+        problems += [
+            self._failure(entry, failed[entry.name]) for entry in reversed(left) if entry.name in failed
+        ]
         return notes, problems
 
     def _classify(self, record: Record) -> tuple[list[Change], dict[str, ServerProblem], list[str]]:
@@ -597,7 +603,7 @@ class RemoteChanges:
                 foreign[change.name] = self._foreign(change, current)
         if not has_restarted and todo and any(change.state == "planned" for change in todo):
             names = [change.name for change in record.changes]
-            todo += [one for one in self._side_effects(record) if _are_related(one.name, names)]
+            todo += [effect for effect in self._side_effects(record) if _are_related(effect.name, names)]
         return todo, foreign, notes
 
     def _has_restarted(self, record: Record) -> bool:
@@ -634,7 +640,7 @@ class RemoteChanges:
                     self._variables.write(self._admin, change.name, before)
                 except StatementRefused as refusal:
                     failures[change.name] = refusal
-            if not failures or all(isinstance(one, StatementRefused) for one in failures.values()):
+            if not failures or all(isinstance(failure, StatementRefused) for failure in failures.values()):
                 break
         self._variables.apply(self._admin)
         of_server = {change.name for change in changes if change.is_side_effect}
@@ -689,16 +695,16 @@ def _is_set_by_dbdyno(change: Change, current: str | None) -> bool:
     if change.state == "undoing":
         return True
     values = [change.expected] if change.state == "planned" else [change.expected, change.after]
-    return current is not None and any(one is not None and _is_equal(current, one) for one in values)
+    return current is not None and any(value is not None and _is_equal(current, value) for value in values)
 
 
-def _is_equal(one: str, other: str) -> bool:
+def _is_equal(first: str, second: str) -> bool:
     """Whether two texts are the same value: 75 and 75.000000, or 1 and ON."""
-    one, other = one.casefold(), other.casefold()
-    if one == other or any(one in words and other in words for words in (_TRUE, _FALSE)):
+    first, second = first.casefold(), second.casefold()
+    if first == second or any(first in words and second in words for words in (_TRUE, _FALSE)):
         return True
     with suppress(ValueError):
-        return float(one) == float(other)
+        return float(first) == float(second)
     return False
 
 
@@ -708,4 +714,4 @@ def _are_related(name: str, names: Iterable[str]) -> bool:
     def group(text: str) -> str:
         return "_".join(text.split("_")[:2]).replace("collation", "character_set")[:13]
 
-    return any(group(name) == group(other) for other in names)
+    return any(group(name) == group(candidate) for candidate in names)

@@ -311,8 +311,8 @@ class PostgreSQLVariables(RemoteVariables):
         if name.lower() not in POSTGRESQL.name_lists:
             return text
         names = (
-            one if _PLAIN.fullmatch(one) else f'"{one.replace(chr(34), 2 * chr(34))}"'
-            for one in split_names(text)
+            split_name if _PLAIN.fullmatch(split_name) else f'"{split_name.replace(chr(34), 2 * chr(34))}"'
+            for split_name in split_names(text)
         )
         return ", ".join(names)
 
@@ -556,9 +556,9 @@ def open_load_session(
 ) -> Iterator[AdminConnection]:
     """A connection with the account, database and session statements of the load."""
     address = server.address()
-    own = variant.session.statements(address.protocol) if variant is not None else []
+    session_statements = variant.session.statements(address.protocol) if variant is not None else []
     with open_load_connection(address) as admin:
-        for sql in (*workload.session, *own):
+        for sql in (*workload.session, *session_statements):
             admin.query(sql)
         yield admin
 

@@ -19,8 +19,10 @@ from dbdyno.servers.server import ServerProblem, combine_problems
 def _product(name: str) -> Product:
     """The product of that name, from the module of that name."""
     module = importlib.import_module(f"dbdyno.servers.products.{name}")
-    classes = (one for one in vars(module).values() if isinstance(one, type) and issubclass(one, Product))
-    product: Product = next(one for one in classes if getattr(one, "name", "") == name)()
+    classes = (
+        entry for entry in vars(module).values() if isinstance(entry, type) and issubclass(entry, Product)
+    )
+    product: Product = next(entry for entry in classes if getattr(entry, "name", "") == name)()
     return product
 
 

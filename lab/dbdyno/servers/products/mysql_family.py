@@ -82,19 +82,19 @@ def _plugin_errors(log: str) -> str:
 
 def _unknown_option(_: re.Match[str], failure: Failure) -> ServerProblem:
     """Reports every declared name that this server does not know, not just the first."""
-    known = _known_options(failure)
+    options = _known_options(failure)
     # MariaDB names all of them, MySQL the first; names of `loose-` options have warnings.
-    named = (one for line in _error_lines(failure.log) for one in _UNKNOWN.finditer(line))
-    names = [variable_name(one["name"].partition("=")[0]) for one in named]
-    if failure.title != "MariaDB" and known:
-        names += (name for name in failure.declared if not _is_known(name, known))
-    return unknown_names(list(dict.fromkeys(names)), known, failure)
+    named = (entry for line in _error_lines(failure.log) for entry in _UNKNOWN.finditer(line))
+    names = [variable_name(entry["name"].partition("=")[0]) for entry in named]
+    if failure.title != "MariaDB" and options:
+        names += (name for name in failure.declared if not _is_known(name, options))
+    return unknown_names(list(dict.fromkeys(names)), options, failure)
 
 
-def _is_known(name: str, known: frozenset[str]) -> bool:
+def _is_known(name: str, known_names: frozenset[str]) -> bool:
     """Whether the server knows an option, or the one that it switches (`skip-`) or limits (`maximum-`)."""
     switched = re.sub(r"^(?:skip|disable|enable|maximum)_", "", name)
-    return not known.isdisjoint({name, switched, f"skip_{switched}"})
+    return not known_names.isdisjoint({name, switched, f"skip_{switched}"})
 
 
 def _known_options(failure: Failure) -> frozenset[str]:

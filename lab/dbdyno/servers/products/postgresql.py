@@ -78,10 +78,10 @@ def _known_settings(failure: Failure) -> frozenset[str]:
 
 def _unknown_setting(match: re.Match[str], failure: Failure) -> ServerProblem:
     """Reports every declared name that this server does not know, not just the first."""
-    known = _known_settings(failure)
+    settings = _known_settings(failure)
     first = match["name"].lower()
-    others = (n for n in failure.declared if known and n != first and n not in known and "." not in n)
-    return unknown_names([first, *others], known, failure)
+    others = (n for n in failure.declared if settings and n != first and n not in settings and "." not in n)
+    return unknown_names([first, *others], settings, failure)
 
 
 def _invalid_value(match: re.Match[str], failure: Failure) -> ServerProblem:
@@ -402,7 +402,11 @@ class PostgreSQL(Product):
             is_full_scan = node["Node Type"] == "Seq Scan"
             rows = _table_rows(admin, str(table)) if is_full_scan else int(node.get("Plan Rows", 0))
             # A Bitmap Heap Scan has the index in a node below it.
-            below = (one["Index Name"] for one in iterate_nodes(node) if "Index Name" in one)
+            below = (
+                iterate_node["Index Name"]
+                for iterate_node in iterate_nodes(node)
+                if "Index Name" in iterate_node
+            )
             method = str(node["Node Type"])
             accesses.append(
                 Access(str(table), method, next(below, None), rows, is_full_scan, method == "Index Only Scan")
@@ -417,7 +421,7 @@ def plan_root(answer: Any) -> Mapping[str, Any]:
     try:
         document = json.loads(answer) if isinstance(answer, str | bytes) else answer
         root = document[0]["Plan"]
-        nodes = [one["Node Type"] for one in iterate_nodes(root)]
+        nodes = [node["Node Type"] for node in iterate_nodes(root)]
     except (LookupError, TypeError, AttributeError) as error:
         raise ValueError("no plan") from error
     if not nodes:

@@ -378,11 +378,11 @@ def diagnose(failure: Failure) -> ServerProblem:
     )
 
 
-def unknown_names(names: Sequence[str], known: Collection[str], failure: Failure) -> ServerProblem:
+def unknown_names(names: Sequence[str], known_names: Collection[str], failure: Failure) -> ServerProblem:
     """Names that the server does not know, each with the most similar known name, if any."""
     parts = []
     for name in names:
-        similar = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
+        similar = difflib.get_close_matches(name, known_names, n=1, cutoff=0.75)
         parts.append(f"{name!r}" + (f" (did you mean {similar[0]!r}?)" if similar else ""))
     word = "variable" if len(parts) == 1 else "variables"
     return ServerProblem(
@@ -491,4 +491,6 @@ class Plan:
 
     def text(self) -> Text:
         """The accesses of all tables."""
-        return join(", ", [one.text() for one in self.accesses]) if self.accesses else compose("no table")
+        return (
+            join(", ", [access.text() for access in self.accesses]) if self.accesses else compose("no table")
+        )

@@ -39,7 +39,7 @@ class PgBouncer(ProxyProgram):
     def files(self, place: ProxyPlace, server: Address, settings: Mapping[str, str]) -> Mapping[Path, str]:
         """See `ProxyProgram`. The accounts are in a file of their own."""
         accounts = place.directory / "accounts.txt"
-        own = {
+        required = {
             "listen_addr": "127.0.0.1",
             "listen_port": str(place.port),
             "unix_socket_dir": "",
@@ -50,7 +50,7 @@ class PgBouncer(ProxyProgram):
             "[databases]",
             f"{server.database} = host={server.host} port={server.port} dbname={server.database}",
             "[pgbouncer]",
-            *(f"{name} = {value}" for name, value in {**own, **settings}.items()),
+            *(f"{name} = {value}" for name, value in {**required, **settings}.items()),
         ]
         return {
             place.config: "".join(f"{line}\n" for line in lines),

@@ -39,7 +39,7 @@ class Pgpool(ProxyProgram):
     def files(self, place: ProxyPlace, server: Address, settings: Mapping[str, str]) -> Mapping[Path, str]:
         """See `ProxyProgram`. The file of passwords is where SCRAM on both sides needs it."""
         # Its files are named relative to its folder, because its configuration cannot express every path.
-        own = {
+        required = {
             "listen_addresses": "127.0.0.1",
             "port": str(place.port),
             "pcp_listen_addresses": "127.0.0.1",
@@ -53,7 +53,7 @@ class Pgpool(ProxyProgram):
             "pid_file_name": "pgpool.pid",
             "logdir": ".",
         }
-        lines = (f"{name} = {quote_string(value)}" for name, value in {**own, **settings}.items())
+        lines = (f"{name} = {quote_string(value)}" for name, value in {**required, **settings}.items())
         return {
             place.config: "".join(f"{line}\n" for line in lines),
             _passwords(place): f"{server.user}:TEXT{server.password}\n",

@@ -187,8 +187,8 @@ class RunningProxy:
         self._command = self._program.find(workspace.reachable(self._spec.basedir))
         self._version = self._program.version(self._command)
         declared = self._program.declared(self._spec, variant.name)
-        own = self._program.own_settings(process.open_files_max())
-        self._set_by_dbdyno = {name: text for name, text in own.items() if name not in declared}
+        settings = self._program.own_settings(process.open_files_max())
+        self._set_by_dbdyno = {name: text for name, text in settings.items() if name not in declared}
         self._settings = {**self._set_by_dbdyno, **declared}
         self._cpus = self._spec.cpus or variant.server.cpus
         self._place: ProxyPlace | None = None
@@ -301,16 +301,16 @@ class RunningProxy:
         """What the server's processes used, with what the proxy's did; its own CPU time is also apart."""
         if self._usage is None or not server:
             return server
-        own = self._usage.read()
-        together = {name: value + own.get(name, 0.0) for name, value in server.items()}
-        return {**together, "proxy_cpu_s": own.get("cpu_user_s", 0.0) + own.get("cpu_system_s", 0.0)}
+        usage = self._usage.read()
+        together = {name: value + usage.get(name, 0.0) for name, value in server.items()}
+        return {**together, "proxy_cpu_s": usage.get("cpu_user_s", 0.0) + usage.get("cpu_system_s", 0.0)}
 
     def with_spent(self, server: Mapping[str, float]) -> Mapping[str, float]:
         """The same of `Usage.spent`."""
         if self._usage is None or not server:
             return server
-        own = self._usage.spent()
-        return {name: value + own.get(name, 0.0) for name, value in server.items()}
+        spent_here = self._usage.spent()
+        return {name: value + spent_here.get(name, 0.0) for name, value in server.items()}
 
     def watch(self) -> None:
         """See `Usage.watch`."""

@@ -78,7 +78,10 @@ class CachedSnapshot:
         if isinstance(tables, int):
             text = f"{tables} table{'' if tables == 1 else 's'} of {data.get('table_size', 0):,} rows"
         elif isinstance(tables, list):
-            text = ", ".join(f"{one['name']} ({one['rows']:,} rows)" for one in tables) or "no generated rows"
+            text = (
+                ", ".join(f"{table['name']} ({table['rows']:,} rows)" for table in tables)
+                or "no generated rows"
+            )
         else:
             text = "data of a script"
         return f"{self.inputs.get('product', 'server')}, {text}"
@@ -99,14 +102,16 @@ def cached_snapshots(workspace: Workspace) -> list[CachedSnapshot]:
             # Another process has just removed it, or it is damaged; the next run with the same data replaces
             # it.
             continue
-    return sorted(snapshots, key=lambda one: one.last_used, reverse=True)
+    return sorted(snapshots, key=lambda snapshot: snapshot.last_used, reverse=True)
 
 
 def remove_unused_snapshots(workspace: Workspace, keep: int) -> list[CachedSnapshot]:
     """Remove all snapshots except the `keep` that were used last and those in use, and the remains of
     interrupted builds. Returns the removed snapshots.
     """
-    removed = [one for one in cached_snapshots(workspace)[keep:] if _remove(one.directory, workspace)]
+    removed = [
+        snapshot for snapshot in cached_snapshots(workspace)[keep:] if _remove(snapshot.directory, workspace)
+    ]
     _remove_unfinished(workspace.snapshots, workspace)
     return removed
 
@@ -173,10 +178,10 @@ def _remove(directory: Path, workspace: Workspace) -> bool:
 
 def _is_complete(kept: Path, root: Path) -> bool:
     try:
-        known = (kept / "fingerprint").read_text()
+        text = (kept / "fingerprint").read_text()
     except OSError:
         return False
-    return owned_folder.is_owned(kept, root) and known == fingerprint(kept / "data")
+    return owned_folder.is_owned(kept, root) and text == fingerprint(kept / "data")
 
 
 def _keep(data: Path, kept: Path, workspace: Workspace) -> None:

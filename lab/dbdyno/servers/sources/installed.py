@@ -82,8 +82,12 @@ def cache_folder() -> Path:
 def list_installed() -> list[Installed]:
     """All installed versions, in the order of `SOURCES`."""
     complete = (path.parent for path in cache_folder().glob("*/release.json"))
-    listed = [one for path in complete if path.suffix != ".unfinished" and (one := _read(path)) is not None]
-    return sorted(listed, key=lambda one: list(SOURCES).index(one.release.source))
+    listed = [
+        installed
+        for path in complete
+        if path.suffix != ".unfinished" and (installed := _read(path)) is not None
+    ]
+    return sorted(listed, key=lambda entry: list(SOURCES).index(entry.release.source))
 
 
 def find_installed(product: str, version: str, source: str | None = None) -> Installed | None:
@@ -91,9 +95,9 @@ def find_installed(product: str, version: str, source: str | None = None) -> Ins
     `SOURCES` that has one; or None.
     """
     by_release = {
-        one.release: one
-        for one in list_installed()
-        if one.release.product == product and source in (None, one.release.source)
+        entry.release: entry
+        for entry in list_installed()
+        if entry.release.product == product and source in (None, entry.release.source)
     }
     release = newest(by_release, version)
     return None if release is None else by_release[release]
@@ -202,12 +206,12 @@ def versions_between(product: str, good: str, bad: str) -> list[Release]:
     Raises ServerProblem if no source has both.
     """
     of_product = {
-        one.name: one
-        for one in (*releases(), *(one.release for one in list_installed()))
-        if one.product == product
+        value.name: value
+        for value in (*releases(), *(entry.release for entry in list_installed()))
+        if value.product == product
     }
     for source in SOURCES:
-        of_source = [one for one in of_product.values() if one.source == source]
+        of_source = [entry for entry in of_product.values() if entry.source == source]
         ends = newest(of_source, good), newest(of_source, bad)
         if ends[0] is not None and ends[1] is not None:
             return _between(of_source, ends[0], ends[1])
@@ -220,7 +224,7 @@ def versions_between(product: str, good: str, bad: str) -> list[Release]:
 def _between(listed: Iterable[Release], good: Release, bad: Release) -> list[Release]:
     low, high = sorted((version_order(good.version), version_order(bad.version)))
     by_order: Mapping[tuple[int, ...], Release] = {
-        version_order(one.version): one for one in listed if low <= version_order(one.version) <= high
+        version_order(entry.version): entry for entry in listed if low <= version_order(entry.version) <= high
     }
     in_order = [by_order[order] for order in sorted(by_order)]
     return in_order if version_order(good.version) == low else in_order[::-1]

@@ -82,7 +82,9 @@ def choose_release(product: str, version: str, source: str | None) -> Release:
     """The newest release of that product whose version begins with `version`, from that source or from the
     first of the file that has one. Raises ServerProblem with the versions that there are.
     """
-    of_product = [one for one in releases() if one.product == product and source in (None, one.source)]
+    of_product = [
+        entry for entry in releases() if entry.product == product and source in (None, entry.source)
+    ]
     if (release := newest(of_product, version)) is not None:
         return release
     by_source = f" from {source}" if source else ""
@@ -97,13 +99,13 @@ def newest(listed: Iterable[Release], version: str) -> Release | None:
     """The newest one whose version begins with `version`, of the first source that has one: versions of one
     source are built alike.
     """
-    matching = [one for one in listed if has_version(one.version, version)]
-    of_source = [one for one in matching if one.source == matching[0].source]
-    return max(of_source, key=lambda one: version_order(one.version), default=None)
+    matching = [entry for entry in listed if has_version(entry.version, version)]
+    of_source = [entry for entry in matching if entry.source == matching[0].source]
+    return max(of_source, key=lambda entry: version_order(entry.version), default=None)
 
 
 def _list_versions(of_product: Iterable[Release]) -> str:
-    return ", ".join(sorted({one.version for one in of_product}, key=version_order))
+    return ", ".join(sorted({entry.version for entry in of_product}, key=version_order))
 
 
 # Receives a short text for each slow step.
