@@ -65,7 +65,6 @@ def _go(_folder: Path, port: int) -> list[str]:
 
 def _seekdb(folder: Path, port: int) -> list[str]:
     program = next(path for path in (ROOT / "seekdb").rglob("seekdb") if path.is_file())
-    program.chmod(0o755)
     sizes = "memory_limit=2G,datafile_size=1G,log_disk_size=2G,cpu_count=2"
     return [str(program), "--nodaemon", "--base-dir", str(folder), "--port", str(port), "--parameter", sizes]
 

@@ -24,12 +24,18 @@ from dbdyno.experiment.quantities import (
 from dbdyno.finding import Finding
 from dbdyno.servers.admin import answers
 from dbdyno.servers.kinds.remote_protocol import open_load_connection
-from dbdyno.servers.products.declaration import read_declaration
+from dbdyno.servers.products.declaration import PRODUCTS, read_declaration
 from dbdyno.servers.server import Description, ServerProblem
 from dbdyno.text import compose, compose_count, join, mark
-from dbdyno.variables.differences import Difference, Kind, differences
-from dbdyno.variables.durability import NAMES as DURABILITY_NAMES
-from dbdyno.variables.durability import OLD_NAMES, durability, is_weaker
+from dbdyno.variables.differences import (
+    DURABILITY_NAMES,
+    OLD_DURABILITY_NAMES,
+    Difference,
+    Kind,
+    differences,
+    durability,
+    is_weaker,
+)
 from dbdyno.variables.versions import is_effective, variable_of
 
 # Known adjustments of servers: rounding and clipping. Servers round some values to a multiple of a step,
@@ -475,10 +481,13 @@ def durability_and_isolation(
     if context.baseline_description is not None:
         others = _durability_of(context.baseline_description, context.baseline)
     compared = _compared_settings(context, description, values, others)
+    defaults = PRODUCTS[description.product].defaults
     weaker = [
         f"{name} = {value}"
         for name, value in values.items()
-        if name not in compared and is_weaker(name, values, description.product)
+        if name not in compared
+        and value != defaults.get(name)
+        and is_weaker(name, values, description.product)
     ]
     if weaker:
         yield Finding(
@@ -510,7 +519,7 @@ def _compared_settings(
         # Options of `config` and `arguments` are declared too.
         declared = map(variable_name, (*peer.declared, *description.declared))
         keys |= {name for name in declared if values.get(name) != others.get(name)}
-    return {OLD_NAMES.get(key, key) for key in keys}
+    return {OLD_DURABILITY_NAMES.get(key, key) for key in keys}
 
 
 def _undeclared_differences(

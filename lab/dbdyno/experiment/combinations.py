@@ -36,6 +36,7 @@ from dbdyno.experiment.model import (
     Workload,
 )
 from dbdyno.experiment.resolving import relocate
+from dbdyno.experiment.server import UNIX_SOCKET_ONLY
 from dbdyno.experiment.variant import PROXY_TITLES
 from dbdyno.experiment.workload import workload_title
 from dbdyno.finding import codes
@@ -94,6 +95,19 @@ def find_override_errors(override: Mapping[str, Any]) -> Iterator[InputError]:
 def _duration_errors(load: Load) -> Iterator[InputError]:
     if load.duration_s < DURATION_S_MIN:
         yield InputError("load.duration", f"{load.duration_s:g}s", "a trial measures at least 500ms")
+
+
+@rule
+def _transport_errors(load: Load, variants: Sequence[Variant]) -> Iterator[InputError]:
+    for variant in variants:
+        server, transport = variant.server, variant.load.transport or load.transport
+        if server.kind == "local" and server.product in UNIX_SOCKET_ONLY and transport == "tcp":
+            problem = (
+                f"{server.product} listens on all interfaces, so dbdyno starts {variant.name} in a network "
+                "of its own, which only a unix socket leaves"
+            )
+            yield InputError("load.transport", transport, problem, 'Write transport = "unix"')
+            return
 
 
 @rule

@@ -17,7 +17,11 @@ PRODUCTS: Mapping[str, str] = {
     "mariadb": "mysql",
     "mysql": "mysql",
     "postgresql": "postgresql",
+    "seekdb": "mysql",
 }
+# Products that listen on all interfaces, which no option changes. A private server of such a product has a
+# network of its own, which only its unix socket leaves.
+UNIX_SOCKET_ONLY = frozenset({"seekdb"})
 if TYPE_CHECKING:
     Product = str
 else:

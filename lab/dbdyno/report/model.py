@@ -25,8 +25,7 @@ from dbdyno.store.preparation import chosen_workers, derived_warmup_s
 from dbdyno.store.trial import Session
 from dbdyno.store.verdict import Comparison, FactorEffect, Scaling, VerdictFile
 from dbdyno.text import compose, compose_count, join
-from dbdyno.variables.differences import Difference, differences
-from dbdyno.variables.durability import NAMES, durability
+from dbdyno.variables.differences import DURABILITY_NAMES, Difference, differences, durability
 
 # Maximum number of shown findings of one check about one subject; the others are only counted.
 SIMILAR_MAX = 3
@@ -109,7 +108,7 @@ class Report:
         ]
         return {
             key: [entry.get(key) for entry in values]
-            for key in NAMES
+            for key in DURABILITY_NAMES
             if any(key in entry for entry in values)
         }
 

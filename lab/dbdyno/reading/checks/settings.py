@@ -17,7 +17,7 @@ from dbdyno.reading.limits import linear
 from dbdyno.reading.result import Result
 from dbdyno.reading.setting import Settings
 from dbdyno.text import compose, join
-from dbdyno.variables.durability import is_weaker
+from dbdyno.variables.differences import is_weaker
 
 _CONFIRMED_MAX = 4
 # Settings that say where the server is, not what it does.

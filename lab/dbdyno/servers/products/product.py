@@ -198,6 +198,8 @@ class Product(ABC):
     # The variable with the size of the cache, and what texts call the cache.
     cache_variable: ClassVar[str]
     cache_title: ClassVar[str]
+    # Defaults that guarantee less than those of the other products with its protocol.
+    defaults: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
     def binaries(self, basedir: Path | None) -> Binaries:
@@ -226,7 +228,9 @@ class Product(ABC):
             raise ServerProblem(
                 f"{binaries.server} cannot be run: {error}", "check server.basedir"
             ) from error
-        text = " ".join(answer.stdout.replace(str(binaries.server), binaries.server.name).split())
+        # seekdb writes it to its standard error.
+        output = answer.stdout or answer.stderr
+        text = " ".join(output.replace(str(binaries.server), binaries.server.name).split())
         if answer.returncode != 0 or not self.is_version_of(text):
             raise ServerProblem(
                 f"{binaries.server} is not a {self.title} server: it prints "
