@@ -300,7 +300,7 @@ def test_without_the_extra_it_is_one_sentence(comparing: Comparing, engine: Dock
     )
 
 
-@pytest.mark.parametrize("product", ["mariadb", "postgresql"])
+@pytest.mark.parametrize("product", ["mariadb", pytest.param("postgresql", marks=pytest.mark.long)])
 def test_containers_are_restarted(product: str, engine: DockerEngine, workspace: Workspace) -> None:
     image = engine.import_mariadb() if product == "mariadb" else engine.import_postgresql()
     variables = SMALL if product == "mariadb" else POSTGRESQL_VARIABLES

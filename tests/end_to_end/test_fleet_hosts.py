@@ -85,6 +85,7 @@ for _ in range(2):
 """
 
 
+@pytest.mark.long
 def test_hosts_get_files_and_keep_a_cpu_for_ray_each_time(made: Scene, tmp_path: Path) -> None:
     names = tmp_path / "names.csv"
     names.write_text("name\nanna\nberta\n")

@@ -144,7 +144,10 @@ def test_a_program_that_is_not_there_is_an_error(workspace: Workspace, tmp_path:
         LocalServer(Variant(name="a", server=spec, proxy=proxy), workspace, None)
 
 
-@pytest.mark.parametrize(("program", "pairing"), [("pgpool", "trials"), ("pgbouncer", "slices")])
+@pytest.mark.parametrize(
+    ("program", "pairing"),
+    [pytest.param("pgpool", "trials", marks=pytest.mark.long), ("pgbouncer", "slices")],
+)
 def test_the_time_of_the_proxy_is_stored_with_every_trial(results: Path, program: str, pairing: str) -> None:
     text = COMPARISON.replace("PROGRAM", program).replace("PAIRING", pairing)
     comparing = Comparing(results, text)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.end_to_end.comparing import Comparing, environment, left_running
 
 # The pause makes b much slower on any machine, and other tests may use its CPUs.
@@ -52,6 +53,7 @@ def dbdyno(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_a_report_is_repeated_and_its_effect_replicates(results: Path, tmp_path: Path) -> None:
     comparing = Comparing(results, EXPERIMENT)
     compared = comparing.run("--blocks", "6")

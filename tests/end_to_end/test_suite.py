@@ -37,7 +37,7 @@ server.variables.innodb_flush_log_at_trx_commit = 0
 """
 
 
-@pytest.mark.parametrize("pairing", ["trials", "slices"])
+@pytest.mark.parametrize("pairing", [pytest.param("trials", marks=pytest.mark.long), "slices"])
 def test_the_tests_on_equal_tables_share_a_start(results: Path, pairing: str) -> None:
     own = f'pairing = "{pairing}"' + ('\nslice = "100ms"' if pairing == "slices" else "")
     comparing = Comparing(results, EXPERIMENT.replace("blocks = 2", f"blocks = 2\n{own}"))

@@ -58,8 +58,10 @@ def check_product(results: Path, experiment: str, product: str) -> None:
         assert end["phases"]["measure"]["row_count_mismatches"] == 0
 
 
-# MySQL executes the statements of MariaDB; PostgreSQL has its own.
-@pytest.mark.parametrize("product", ["mariadb", pytest.param("mysql", marks=pytest.mark.long), "postgresql"])
+# A change that is lost on MariaDB is found below; PostgreSQL has statements of its own.
+@pytest.mark.parametrize(
+    "product", ["postgresql", *(pytest.param(name, marks=pytest.mark.long) for name in ("mariadb", "mysql"))]
+)
 def test_small_data_stay_consistent(results: Path, product: str) -> None:
     check_product(results, SMALL, product)
 
