@@ -29,7 +29,7 @@ define stage
 TIMEFORMAT='$(1): %0R s'; time $(2)
 endef
 
-.PHONY: help build demo quick check audit test test-long bench bench-truth bench-examples bench-faults what-works docs docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers packages-proxies packages-browser mysql foreign mariadb-plugins fuzz packages-fuzz docker FORCE
+.PHONY: help build demo quick check audit test test-long bench bench-truth bench-examples bench-faults what-works docs texts docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers packages-proxies packages-browser mysql foreign mariadb-plugins fuzz packages-fuzz docker FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -115,13 +115,16 @@ fuzz: rust-toolchain packages-fuzz ## fuzz the code that reads a server's bytes,
 audit: ## look up known vulnerabilities of all dependencies; needs the advisory databases on the internet
 	@scripts/audit --vulnerabilities
 
-docs: build ## generate the schemas and the tables of the documents from the code
+texts: .stamps/lab ## generate what the lab's code contains: catalogues, codes, schemas, tables of the documents
+	@$(BIN)/python -m dbdyno.generate schema docs/reading.md
+	$(BIN)/python -m dbdyno.experiment.file_schema docs/experiment.md docs/workloads.md
+
+docs: build ## generate the engine's schemas, and all that `make texts` does
 	@$(ENGINE) schema plan >schema/plan.schema.json
 	$(ENGINE) schema events >schema/events.schema.json
 	$(ENGINE) schema describe >schema/describe.schema.json
 	$(ENGINE) schema limits >lab/dbdyno/experiment/limits.json
-	$(BIN)/python -m dbdyno.generate schema docs/reading.md
-	$(BIN)/python -m dbdyno.experiment.file_schema docs/experiment.md docs/workloads.md
+	$(MAKE) --no-print-directory texts
 
 docs-site: .stamps/lab $(if $(wildcard $(ENGINE)),,build) ## build the documentation as a site in site/; a dead link is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build

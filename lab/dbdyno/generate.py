@@ -88,8 +88,8 @@ def _messages(path: Path, method: str) -> Iterator[tuple[str, str]]:
                 yield single, many
 
 
-def update(path: Path) -> int:
-    """Update a catalogue; returns the number of patterns without a translation."""
+def update(path: Path) -> list[polib.POEntry]:
+    """Update a catalogue; returns the entries without a translation."""
     old = polib.pofile(path.read_text(encoding="utf-8"), wrapwidth=_WIDTH)
     old_entries = {(entry.msgid, entry.msgid_plural): entry for entry in old}
     new = polib.POFile(wrapwidth=_WIDTH)
@@ -99,18 +99,22 @@ def update(path: Path) -> int:
         entry.occurrences = [(place, "")]
         new.append(entry)
     path.write_text(str(new), encoding="utf-8")
-    return len(new.untranslated_entries())
+    untranslated: list[polib.POEntry] = new.untranslated_entries()
+    return untranslated
 
 
 def main(schemas: Path, page: Path) -> None:
-    """Write all of them, and print how many patterns lack a translation."""
+    """Write all of them, and print the patterns that lack a translation."""
     CODES_FILE.write_text(codes_text(), encoding="utf-8")
     texts = {"experiment": schema_text()} | {name: model.schema_text() for name, model in DOCUMENTS.items()}
     for name, text in texts.items():
         (schemas / f"{name}.schema.json").write_text(text, encoding="utf-8")
     page.write_text(with_table(page.read_text(encoding="utf-8")), encoding="utf-8")
     for catalogue in sorted(PACKAGE.glob("languages/*.po")):
-        sys.stdout.write(f"{catalogue.name}: {update(catalogue)} patterns without a translation\n")
+        untranslated = update(catalogue)
+        sys.stdout.write(f"{catalogue.name}: {len(untranslated)} patterns without a translation\n")
+        for entry in untranslated:
+            sys.stdout.write(f"  {entry.occurrences[0][0]}: {entry.msgid}\n")
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def test_a_check_needs_what_is_known_at_its_moments(check: Check) -> None:
 
 
 def test_the_stored_codes_are_those_of_the_registers() -> None:
-    assert CODES_FILE.read_text() == codes_text(), "run make docs"
+    assert CODES_FILE.read_text() == codes_text(), "run make texts"
 
 
 def test_a_rule_needs_what_a_run_has() -> None:

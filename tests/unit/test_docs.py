@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize("name", ["experiment", "workloads"])
 def test_the_generated_tables_are_up_to_date(name: str) -> None:
     text = (ROOT / f"docs/{name}.md").read_text()
-    assert with_tables(text) == text, "run make docs"
+    assert with_tables(text) == text, "run make texts"
 
 
 def test_a_table_that_is_new_leaves_the_next_one() -> None:
@@ -77,7 +77,7 @@ def test_every_option_that_sysbench_has_not_is_described() -> None:
 @pytest.mark.parametrize(("name", "document"), DOCUMENTS.items())
 def test_the_schemas_of_the_judges_files_are_those_of_the_code(name: str, document: type[Document]) -> None:
     text = (ROOT / f"schema/{name}.schema.json").read_text()
-    assert text == document.schema_text(), "run make docs"
+    assert text == document.schema_text(), "run make texts"
     schema = json.loads(text)
     for part in (schema, *schema["$defs"].values()):
         for key, value in part.get("properties", {}).items():

@@ -79,7 +79,7 @@ def given(text: str, profile: str | None = None) -> None:
 
 
 def test_the_committed_schema_is_that_of_the_models() -> None:
-    assert (ROOT / "schema/experiment.schema.json").read_text() == schema_text(), "run make docs"
+    assert (ROOT / "schema/experiment.schema.json").read_text() == schema_text(), "run make texts"
 
 
 @pytest.mark.parametrize("name", SchemaName)

@@ -65,10 +65,11 @@ def test_every_pattern_has_a_translation_with_its_values(code: str) -> None:
     path = resources.files("dbdyno.languages").joinpath(f"{code}.po")
     catalogue = polib.pofile(path.read_text(encoding="utf-8"))
     entries = {(entry.msgid, entry.msgid_plural): entry for entry in catalogue}
-    assert set(entries) == set(patterns()), "make docs brings the catalogue up to date"
+    assert set(entries) == set(patterns()), "make texts brings the catalogue up to date"
+    untranslated = [f"{entry.occurrences[0][0]}: {entry.msgid}" for entry in catalogue.untranslated_entries()]
+    assert not untranslated, "\n".join(untranslated)
     for (one, many), entry in entries.items():
         translations = list(entry.msgstr_plural.values()) if many else [entry.msgstr]
-        assert all(translations), one
         assert not entry.fuzzy, one
         for translation in translations:
             assert names(translation) - {"number"} == names(one) - {"number"}, one

@@ -157,6 +157,7 @@ def test_a_pattern_reads_100_kb_of_each_class(name: str) -> None:
     assert not {unit: took for unit in UNITS if (took := seconds(ALL[name], (unit * size)[:size])) > 3}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [r"\s*x", r"\d+ threads"])
 def test_the_measure_finds_quadratic_patterns(text: str) -> None:
     assert slow_texts(re.compile(text))

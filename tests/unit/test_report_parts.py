@@ -77,6 +77,7 @@ def test_the_card_of_a_suite_has_its_sentence_and_not_the_verdict_of_its_first_t
     assert "SLOWER" not in texts
 
 
+@pytest.mark.long
 def test_a_large_report_stays_small(tmp_path: Path) -> None:
     """10 loads, 3 workloads, 20 blocks: no more than 2 MB, and charts of single loads for 4 of them."""
     run = make_large(tmp_path)

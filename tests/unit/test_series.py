@@ -51,11 +51,13 @@ def judged(path: Path) -> Comparison:
     return comparison
 
 
+@pytest.mark.long
 def test_equal_variants_have_at_most_three_false_words_in_twenty(equal: list[Path]) -> None:
     assert len(equal) == 20
     assert sum(bool(words(judge(Run.open(path)).model_dump(mode="json")) & DIRECTED) for path in equal) <= 3
 
 
+@pytest.mark.long
 def test_also_where_words_stand_in_spite_of_other_processes(equal: list[Path]) -> None:
     found = [judged(path) for path in equal]
     used = [{str(one.verdict), *map(str, one.judged.load_verdicts)} for one in found]

@@ -37,6 +37,7 @@ def test_the_site_builds_without_a_dead_link_and_needs_no_network(tmp_path: Path
         assert not loaded, name
 
 
+@pytest.mark.long
 def test_a_dead_link_is_an_error(tmp_path: Path) -> None:
     for name in (
         "docs",

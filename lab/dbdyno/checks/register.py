@@ -67,7 +67,9 @@ class Context:
 
     @property
     def load(self) -> Load:
-        """The load of the variant, or of the experiment if no variant's server runs."""
+        """The load of the variant, or of the experiment if no variant's server runs. A workload of SQL may
+        replace its `reconnect_every`.
+        """
         return self.experiment.load_for(self.variant) if self.variant is not None else self.experiment.load
 
     @property

@@ -1,7 +1,7 @@
 """Translates texts.
 
 A language is one file here, such as ko.po: a gettext catalogue whose keys are the English patterns of
-`dbdyno.text`. A pattern that it lacks stays English. `make docs` adds new patterns to every
+`dbdyno.text`. A pattern that it lacks stays English. `make texts` adds new patterns to every
 catalogue.
 """
 
