@@ -139,7 +139,9 @@ def _print_list(product: str | None, version: str | None, source: str | None) ->
     from dbdyno.terminal.console import Column, table_lines
 
     installed = {entry.release.name: entry for entry in list_installed()}
-    listed = {value.name: value for value in (*releases(), *(entry.release for entry in installed.values()))}
+    listed = {
+        release.name: release for release in (*releases(), *(entry.release for entry in installed.values()))
+    }
     shown = [
         entry
         for entry in listed.values()

@@ -108,16 +108,18 @@ def secondary_metrics(comparisons: Sequence[Comparison], experiment: Experiment)
     share = 1.0 if is_complete else 1.0 - share_of_verdicts(experiment)
     of_each = [_lines(comparison, looks, experiment.metrics) for comparison in comparisons]
     floors: dict[tuple[str, int, SecondaryMetricKey], float] = {}
-    for value, lines in zip(comparisons, of_each, strict=True):
-        if value.is_identical:
+    for other_comparison, lines in zip(comparisons, of_each, strict=True):
+        if other_comparison.is_identical:
             # What the identical variants do not tell is unknown noise.
             missing = {
-                (value.workload, load, metric) for load in range(len(value.pairs)) for metric in METRICS
+                (other_comparison.workload, load, metric)
+                for load in range(len(other_comparison.pairs))
+                for metric in METRICS
             }
-            missing -= {(value.workload, line.load, line.metric) for line in lines}
+            missing -= {(other_comparison.workload, line.load, line.metric) for line in lines}
             floors |= dict.fromkeys(missing, math.inf)
             for line in lines:
-                key = (value.workload, line.load, line.metric)
+                key = (other_comparison.workload, line.load, line.metric)
                 ends = line.effect.interval_percent or (-math.inf, math.inf)
                 floors[key] = max(floors.get(key, 0.0), *map(abs, ends))
     return [

@@ -178,24 +178,24 @@ def _answers(
     """
     max_loss_percent = experiment.design.max_loss_percent
     if max_loss_percent is None:
-        return [value.judged.verdict in ANSWERS for value in different]
+        return [compared.judged.verdict in ANSWERS for compared in different]
     gate_results: list[GateResult] = []
     of_all: list[GateResult] = []
-    for item in different:
-        entry, identical = _entry_and_identical(item, comparisons)
+    for compared in different:
+        entry, identical = _entry_and_identical(compared, comparisons)
         for results, is_decided in (
-            (gate_results, item.judged.is_gate_decided),
-            (of_all, item.judged.is_gate_decided_alone),
+            (gate_results, compared.judged.is_gate_decided),
+            (of_all, compared.judged.is_gate_decided_alone),
         ):
             results.append(result(entry, max_loss_percent, identical, is_decided=is_decided))
     suites = {}
-    for variant in {value.variant for value in different}:
-        tests = [index for index, value in enumerate(different) if value.variant == variant]
+    for variant in {compared.variant for compared in different}:
+        tests = [index for index, compared in enumerate(different) if compared.variant == variant]
         passes = [of_all[index] == "not-inferior" for index in tests]
         suites[variant] = suite_result([gate_results[index] for index in tests], passes)
     return [
-        word in GATE_ANSWERS or suites[value.variant] in GATE_ANSWERS
-        for value, word in zip(different, gate_results, strict=True)
+        word in GATE_ANSWERS or suites[compared.variant] in GATE_ANSWERS
+        for compared, word in zip(different, gate_results, strict=True)
     ]
 
 

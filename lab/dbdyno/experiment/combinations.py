@@ -224,14 +224,16 @@ def _background_errors(workloads: Sequence[Workload], variants: Sequence[Variant
             if count > 1:
                 problem = f"{count} of them have this name"
                 yield InputError(f"{place}[{name}]", None, problem, "Give each its own label")
-        for value in workload.background:
+        for background in workload.background:
             yield from relocate(
-                sql_reading.find_errors(value, dialects), value.title, f"{place}[{value.title}]"
+                sql_reading.find_errors(background, dialects),
+                background.title,
+                f"{place}[{background.title}]",
             )
-            if value.has_data and not isinstance(workload, SqlWorkload):
+            if background.has_data and not isinstance(workload, SqlWorkload):
                 problem = f"{workload.title} has the tables, and nothing would load these"
                 fix = "Leave out setup and tables, or use them in a workload of your own SQL"
-                yield InputError(f"{place}[{value.title}].tables", None, problem, fix)
+                yield InputError(f"{place}[{background.title}].tables", None, problem, fix)
 
 
 def _has_several_data(experiment: Experiment, variant: Variant) -> bool:

@@ -262,7 +262,7 @@ def _measure(
 ) -> MeasuredTrial:
     """The result of a complete recording. After the common warm-up cut no transaction may be left."""
     percents = {metric: percent for metric in metrics if (percent := percentile_of(metric)) is not None}
-    further = {value: percent for value, percent in percents.items() if value not in PERCENTILES}
+    further = {name: percent for name, percent in percents.items() if name not in PERCENTILES}
     try:
         trial_figures = figures(recording, window, further)
     except INCOMPLETE:

@@ -175,8 +175,8 @@ def _separate_conditions(groups: Sequence[_Group]) -> None:
                 break
         else:
             if not all(entry.has_run_number for entry in same[1:]):
-                for value in same:
-                    value.doubt = compose(
+                for group in same:
+                    group.doubt = compose(
                         "tables without different headings are taken for repetitions of each other"
                     )
     for group in groups:

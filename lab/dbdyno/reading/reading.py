@@ -74,11 +74,11 @@ def combine(readings: Sequence[Reading]) -> Reading | None:
     all_series: list[Series] = []
     for name, reading in zip(names, measured, strict=True):
         counts = Counter(entry.workload for entry in reading.series)
-        for value in reading.series:
-            variant = value.label if counts[value.workload] > 1 else ""
-            workload = "" if is_unnamed else ", ".join(part for part in (variant, value.workload) if part)
-            moved = [_move(result, len(texts)) for result in value.results]
-            all_series.append(replace(value, label=name, workload=workload, results=moved))
+        for series in reading.series:
+            variant = series.label if counts[series.workload] > 1 else ""
+            workload = "" if is_unnamed else ", ".join(part for part in (variant, series.workload) if part)
+            moved = [_move(result, len(texts)) for result in series.results]
+            all_series.append(replace(series, label=name, workload=workload, results=moved))
         texts += reading.document.texts
         numbers += reading.document.numbers
     document = Document(", ".join(entry.document.name for entry in measured), texts, numbers)

@@ -298,8 +298,8 @@ def _errors(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
     for variant, of_variant in figures.items():
         events = sum(entry.events for entry in of_variant)
         by_code: Counter[str] = Counter()
-        for value in of_variant:
-            by_code.update(value.errors)
+        for figure in of_variant:
+            by_code.update(figure.errors)
         if events:
             rates[variant] = sum(by_code.values()) / events * 1000.0
             codes[variant] = dict(by_code)

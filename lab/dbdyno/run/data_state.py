@@ -259,7 +259,7 @@ class DataState:
             server.start()
         if self._state == "reset":
             with self._times.step("restoring"):
-                self._clean(server, workload)
+                self._clean(server)
                 self._load(server, workload, variant)
         elif is_first and not variant.server.is_private and self._state != "restore":
             with self._times.step("loading"):
@@ -332,15 +332,15 @@ class DataState:
         run_after(variant, server, self._listen)
         server.finish_background_work(list(created_tables(workload, server).values()))
 
-    def _clean(self, server: Server, workload: Workload) -> None:
+    def _clean(self, server: Server) -> None:
         """Drop the tables of all workloads, because the OLTP workloads share table names."""
         workloads = self._experiment.distinct_workloads()
         bundled = [entry for entry in workloads if isinstance(entry, OltpWorkload)]
         widest: list[Workload] = [max(bundled, key=lambda entry: entry.tables)] if bundled else []
-        for value in [*widest, *self._change(server, Emptied())]:
-            why = cleanup(self._experiment, value, server, self._engine)
+        for dropped in [*widest, *self._change(server, Emptied())]:
+            why = cleanup(self._experiment, dropped, server, self._engine)
             if why:
-                raise Problem(f"the tables of {workload.title} could not be dropped: {why}", exit_code=4)
+                raise Problem(f"the tables of {dropped.title} could not be dropped: {why}", exit_code=4)
 
     @contextmanager
     def cleaning_up(self) -> Iterator[None]:

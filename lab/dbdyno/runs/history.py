@@ -262,13 +262,13 @@ def _series(
     baseline, metric = judged_runs[-1].side.verdict.baseline, judged_runs[-1].side.experiment.metrics[0]
     answers = [
         Answer(
-            place[item.before],
-            place[item.after],
+            place[answer.before],
+            place[answer.after],
             # A run that was copied from another folder may have a smaller number than those it compares.
-            newest=max([place[item.after], *(at for number, at in place.items() if number < item.run)]),
+            newest=max([place[answer.after], *(at for number, at in place.items() if number < answer.run)]),
             direction=way,
         )
-        for item, way in answered
+        for answer, way in answered
     ]
     names = {"variant": variant, "baseline": baseline, "workload": workload}
     return HistorySeries(

@@ -117,7 +117,7 @@ def compare_comparisons(
 
     `same_points`: both runs have the same loads; otherwise the effect over all loads is left out.
     """
-    entries = {(value.variant, value.workload): value for value in second.comparisons}
+    entries = {(comparison.variant, comparison.workload): comparison for comparison in second.comparisons}
     repeated_all = []
     for comparison in first.comparisons:
         repeated = entries.get((comparison.variant, comparison.workload))
@@ -141,23 +141,23 @@ def compare_factors(
     """The effects of factors that both runs have."""
     entries = {_factor_key(factor): factor for factor in second.factors or ()}
     repeated_all = []
-    for value in first.factors or ():
-        if (entry := entries.get(_factor_key(value))) is None:
+    for factor_effect in first.factors or ():
+        if (entry := entries.get(_factor_key(factor_effect))) is None:
             continue
-        pairs = zip(value.factors, value.levels, value.against, strict=True)
+        pairs = zip(factor_effect.factors, factor_effect.levels, factor_effect.against, strict=True)
         versus = " with ".join(
             compose("{factor} {level} against {against}", factor=factor, level=level, against=against)
             for factor, level, against in pairs
         )
-        repeated = compare_effects(value, entry, names, (_zone(first), _zone(second)))
+        repeated = compare_effects(factor_effect, entry, names, (_zone(first), _zone(second)))
         repeated_all.append(
             RepeatedFactor(
                 **dict(repeated),
-                factors=value.factors,
-                levels=value.levels,
-                against=value.against,
-                workload=value.workload,
-                sentence=_sentence(repeated, versus, value.workload, names),
+                factors=factor_effect.factors,
+                levels=factor_effect.levels,
+                against=factor_effect.against,
+                workload=factor_effect.workload,
+                sentence=_sentence(repeated, versus, factor_effect.workload, names),
             )
         )
     return repeated_all
@@ -179,10 +179,10 @@ def _comparison(
     by_load = {Point.of(point.at): point for point in second.points}
     both = [(point, by_load[load]) for point in first.points if (load := Point.of(point.at)) in by_load]
     points = [
-        RepeatedPoint(**dict(_compare_in_zones(value, second_value, names)), at=value.at)
-        for value, second_value in both
+        RepeatedPoint(**dict(_compare_in_zones(point, second_point, names)), at=point.at)
+        for point, second_point in both
         # The rates of a latency objective have no verdicts of their own.
-        if value.verdict or second_value.verdict
+        if point.verdict or second_point.verdict
     ]
     # Comparisons of a factorial run have no verdict.
     is_compared = same_points and (first.curve.verdict or second.curve.verdict)

@@ -177,7 +177,7 @@ def joint_effects(
     the joint test, and the upper bounds another.
     """
     blocks = _all_blocks(loads)
-    bounds = [[value.lows] if value.lows == value.highs else [value.lows, value.highs] for value in loads]
+    bounds = [[load.lows] if load.lows == load.highs else [load.lows, load.highs] for load in loads]
     rows = [[row.get(block, math.nan) for block in blocks] for of_load in bounds for row in of_load]
     load_of_row = [load for load, of_load in enumerate(bounds) for _ in of_load]
     selected = [row for row, load in enumerate(load_of_row) if only in (None, load)]

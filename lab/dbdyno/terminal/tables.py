@@ -113,7 +113,7 @@ def _rows(
         at = point.as_dict()
         of_point = [trial for trial in trials if trial.at == at]
         medians = [median_text(of_point, figure) for figure in ("throughput", experiment.latency_metric)]
-        entry = next((value for value in comparison.points if value.at == at), None) if comparison else None
+        entry = next((point for point in comparison.points if point.at == at), None) if comparison else None
         effect = _effect(entry, entry, verdict) if entry else ("", "", "")
         yield (f"{next(iter(at.values())):g}", *medians, *effect)
 

@@ -347,9 +347,9 @@ def _missing(document: Document, results: Sequence[Result]) -> Iterator[Mistake]
     for in_table in tables.values():
         by_label: dict[str, list[Result]] = {}
         by_load: dict[int | None, list[Result]] = {}
-        for value in in_table:
-            by_label.setdefault(value.label, []).append(value)
-            by_load.setdefault(value.connections, []).append(value)
+        for result in in_table:
+            by_label.setdefault(result.label, []).append(result)
+            by_load.setdefault(result.connections, []).append(result)
         for label, of_label in itertools.islice(by_label.items(), VARIANTS_MAX):
             loads = by_load.keys() - {entry.connections for entry in of_label}
             missing = sorted(

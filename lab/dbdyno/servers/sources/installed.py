@@ -206,9 +206,9 @@ def versions_between(product: str, good: str, bad: str) -> list[Release]:
     Raises ServerProblem if no source has both.
     """
     of_product = {
-        value.name: value
-        for value in (*releases(), *(entry.release for entry in list_installed()))
-        if value.product == product
+        release.name: release
+        for release in (*releases(), *(entry.release for entry in list_installed()))
+        if release.product == product
     }
     for source in SOURCES:
         of_source = [entry for entry in of_product.values() if entry.source == source]
