@@ -57,7 +57,7 @@ statements = ["BEGIN", { sql = "UPDATE pair SET n = n + 1 WHERE id = :two", rows
 """
 
 
-@pytest.mark.parametrize("state", ["restore", "reset"])
+@pytest.mark.parametrize("state", ["restore", pytest.param("reset", marks=pytest.mark.long)])
 def test_settings_are_compared(results: Path, state: str) -> None:
     comparing = Comparing(results, EXPERIMENT.format(state=state))
     answer = comparing.run("--no-report")

@@ -131,7 +131,7 @@ def test_the_tutorial(reader: Reader) -> None:
 
 # Experiments that are only checked, to save time; others of the same kind are run.
 # `make test` runs these experiments, and `make test-long` all.
-OFTEN = ("setting.toml", "index.toml", "factors.toml")
+OFTEN = ("setting.toml", "index.toml")
 CHECKED = ("query.toml", "prepared.toml", "isolation.toml")
 
 

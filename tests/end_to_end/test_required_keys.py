@@ -68,7 +68,11 @@ MYSQL = servers("mysql", REQUIRE_KEY, f'version = "9.7"\nbasedir = "{ROOT}"')
 
 
 @pytest.mark.parametrize(
-    ("variable", "variants"), [(REQUIRE_KEY, MYSQL), (FORCE_KEY, servers("mariadb", FORCE_KEY))]
+    ("variable", "variants"),
+    [
+        pytest.param(REQUIRE_KEY, MYSQL, marks=pytest.mark.long),
+        (FORCE_KEY, servers("mariadb", FORCE_KEY)),
+    ],
 )
 def test_a_private_server_gets_the_table_and_keeps_its_setting(
     variable: str, variants: str, results: Path
