@@ -43,6 +43,7 @@ from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.report.page import page
 from dbdyno.report.rendering import RenderedCharts
+from dbdyno.say.wording import DIRECTION_BY_HOLM
 from dbdyno.store import EXPLAINED, MEASURED, VERDICT
 from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.measured import MeasuredFile
@@ -195,10 +196,13 @@ def _words(verdict: Mapping[str, Any]) -> Iterator[str]:
 
 
 def find_word_faults(effect: Mapping[str, Any]) -> Iterator[str]:
-    """A verdict whose interval is missing, or contradicts it."""
+    """A verdict whose interval is missing, or contradicts it. Holm's procedure may give a direction whose
+    interval contains zero, if the sentence says so.
+    """
     word, metric = effect["verdict"], effect["metric"]
     if word in ("faster", "slower"):
-        yield from _direction(effect, is_above=(word == "faster") == (metric in HIGHER_IS_BETTER))
+        if effect["interval_percent"] is None or DIRECTION_BY_HOLM not in effect.get("sentence", ""):
+            yield from _direction(effect, is_above=(word == "faster") == (metric in HIGHER_IS_BETTER))
     elif word in _WORDS and effect["interval_percent"] is None:
         yield f"{word} without an interval"
     elif word == "unfinished" and effect["interval_percent"] is not None:
