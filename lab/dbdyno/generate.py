@@ -94,8 +94,8 @@ def update(path: Path) -> list[polib.POEntry]:
     old_entries = {(entry.msgid, entry.msgid_plural): entry for entry in old}
     new = polib.POFile(wrapwidth=_WIDTH)
     new.metadata = old.metadata
-    for (value, many), place in patterns().items():
-        entry = old_entries.get((value, many)) or polib.POEntry(msgid=value, msgid_plural=many)
+    for (single, many), place in patterns().items():
+        entry = old_entries.get((single, many)) or polib.POEntry(msgid=single, msgid_plural=many)
         entry.occurrences = [(place, "")]
         new.append(entry)
     path.write_text(str(new), encoding="utf-8")

@@ -67,10 +67,10 @@ def compose_form(pattern: str, values: Mapping[str, Any]) -> Text:
     return compose(pattern, **{name: value for name, value in values.items() if name in names})
 
 
-def compose_count(number: int, text: str, many: str, /, **values: Any) -> Text:
+def compose_count(number: int, single: str, many: str, /, **values: Any) -> Text:
     """A text whose pattern depends on a number, such as "{number} block" and "{number} blocks"."""
     values = {"number": number, **values}
-    return _known(Text((text if number == 1 else many).format(**values), text, values, many))
+    return _known(Text((single if number == 1 else many).format(**values), single, values, many))
 
 
 def mark(pattern: str) -> str:
@@ -148,13 +148,13 @@ def from_json(entry: Any) -> Text:
     """The text that `as_json` has made. Raises ValueError if the entry is something else."""
     match entry:
         case [str(pattern), None | str() as plural, dict(values)]:
-            for item in (pattern, plural or ""):
-                for _, name, form, conversion in Formatter().parse(item):
+            for form_of_text in (pattern, plural or ""):
+                for _, name, form, conversion in Formatter().parse(form_of_text):
                     is_known = name is None or bool(
                         name in values and _NAME.fullmatch(name) and not conversion
                     )
                     if not is_known or not _FORMAT.fullmatch(form or ""):
-                        raise ValueError(f"{item!r} is no pattern of these values")
+                        raise ValueError(f"{form_of_text!r} is no pattern of these values")
             read = {name: _value(value) for name, value in values.items()}
             if plural is None:
                 return compose(pattern, **read)

@@ -108,6 +108,17 @@ def test_tcp_is_refused_before_anything_runs(results: Path) -> None:
     assert 'Write transport = "unix"' in answer.stderr
 
 
+def test_the_load_uses_tls(results: Path) -> None:
+    text = EXPERIMENT.replace("WORKLOAD", "oltp_point_select").replace("load.reconnect_every = 1", "")
+    text = text.replace("\n[variant.server]", '\nsession.tls = "required"\n[variant.server]')
+    one = Comparing(results, text)
+    answer = one.run("--no-report", "--set", "workload.table_size=500", "--set", "design.blocks=1")
+    assert answer.returncode == 0, answer.stderr
+    trials = one.newest().trials()
+    assert [trial.is_done for trial in trials] == [True, True]
+    assert all(str(trial.session()["tls"]).startswith("TLS") for trial in trials)
+
+
 def test_a_refused_value_names_what_was_declared(results: Path) -> None:
     text = EXPERIMENT.replace("WORKLOAD", "oltp_point_select").replace('"64M"', '"64M", cpu_count = "x"')
     answer = Comparing(results, text).run()

@@ -161,7 +161,7 @@ def test_identical_variants_are_a_noise_floor() -> None:
         slow = replace(trial.figures, latency_p99_us=trial.figures.latency_p99_us * 4.0)
         trials[trial.index] = replace(trial, figures=slow)
     assert of_metric(judged(of, trials)[1], "latency_p99_us").direction is None
-    # A copy without secondary metrics tells nothing about the noise.
+    # Without secondary metrics of the copy the noise is unknown.
     copy = next(one for one in trials if one.variant == "a-again")
     trials[copy.index] = MeasuredTrial(copy.planned, "server went away", "server")
     assert of_metric(judged(of, trials)[1], "latency_p99_us").direction is None

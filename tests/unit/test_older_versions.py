@@ -43,8 +43,12 @@ name = "a"
 [[variant]]
 name = "b"
 server.variables = { join_buffer_size = "8M" }
+workload.main_statement = "read"
 [profile.quick]
 "load.latency_objective.p99" = "30ms"
+"design.stop.when" = "decided"
+[profile.long.design]
+identical_copy = true
 """
 
 
@@ -82,6 +86,7 @@ def test_a_stored_experiment_is_that_of_today() -> None:
 def test_an_old_file_and_its_assignments_are_those_of_today() -> None:
     assert current_file(tomllib.loads(older(FILE))) == tomllib.loads(FILE)
     assert current_assignment("load.promise.p99=10ms") == "load.latency_objective.p99=10ms"
+    assert current_assignment('design.stop.when="sure"') == 'design.stop.when="decided"'
     assert current_assignment("variant[a].server.variables.promise=twin") == (
         "variant[a].server.variables.promise=twin"
     )

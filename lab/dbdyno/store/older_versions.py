@@ -19,32 +19,30 @@ def current_experiment(stored: Mapping[str, Any]) -> dict[str, Any]:
     tables = {name: _renamed(stored[name]) for name in ("design", "load", "workloads") if name in stored}
     variants = stored.get("variants")
     if isinstance(variants, list):
-        tables["variants"] = [_current_variant(variant) for variant in variants]
+        tables["variants"] = [
+            _renamed_below(move_connection_settings(variant), "workloads")
+            if isinstance(variant, dict)
+            else variant
+            for variant in variants
+        ]
     return {**stored, **tables}
-
-
-def _current_variant(stored: Any) -> Any:
-    if not isinstance(stored, dict):
-        return stored
-    moved = move_connection_settings(stored)
-    return {**moved, "workloads": _renamed(moved["workloads"])} if "workloads" in moved else moved
 
 
 def current_file(document: Mapping[str, Any]) -> dict[str, Any]:
     """The tables of an experiment file, with the keys of its profiles, in the words of this version."""
-    tables = {name: _renamed(document[name]) for name in ("load", "workload") if name in document}
+    tables = {name: _renamed(document[name]) for name in ("design", "load", "workload") if name in document}
+    if isinstance(variants := document.get("variant"), list):
+        tables["variant"] = [_renamed_below(variant, "workload") for variant in variants]
     if isinstance(profiles := document.get("profile"), dict):
-        tables["profile"] = {name: _renamed(profile) for name, profile in profiles.items()}
-    if isinstance(design := _renamed(document.get("design")), dict):
-        if isinstance(stop := design.get("stop"), dict) and isinstance(when := stop.get("when"), str):
-            design["stop"] = {**stop, "when": RENAMED.get(when, when)}
-        tables["design"] = design
+        tables["profile"] = {name: _renamed(current_file(profile)) for name, profile in profiles.items()}
     return {**document, **tables}
 
 
 def current_assignment(text: str) -> str:
     """An assignment of `--set` in the words of this version."""
     key, equals, value = text.partition("=")
+    if key.endswith(".when"):
+        value = re.sub(r"\w+", lambda word: RENAMED.get(word[0], word[0]), value)
     return f"{_current_key(key)}{equals}{value}"
 
 
@@ -72,11 +70,24 @@ def _current_ending(stored: Any) -> Any:
     return stored
 
 
+def _renamed_below(table: Any, key: str) -> Any:
+    return {**table, key: _renamed(table[key])} if isinstance(table, dict) and key in table else table
+
+
 def _renamed(value: Any) -> Any:
-    """A table, or each table of a list, with the keys of today."""
+    """A table, or each table of a list, with the keys of today, and `design.stop` with its rule of today."""
     if isinstance(value, list):
         return [_renamed(entry) for entry in value]
-    return {_current_key(key): entry for key, entry in value.items()} if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    return {_current_key(key): _current_rule(key, entry) for key, entry in value.items()}
+
+
+def _current_rule(key: str, value: Any) -> Any:
+    name = key.rpartition(".")[2]
+    if name == "stop":
+        return _renamed(value)
+    return RENAMED.get(value, value) if name == "when" and isinstance(value, str) else value
 
 
 def _current_key(key: str) -> str:
