@@ -491,9 +491,10 @@ def test_a_signal_ends_the_wait_for_a_server_that_reads_no_rows() -> None:
 @pytest.mark.parametrize(
     ("last", "words"),
     [
-        (b"", "the connection broke: Connection reset by peer"),
+        # Whether a read or a write meets the reset first decides the system's words after this.
+        (b"", "the connection broke: "),
         (error(b"53100", b"no room", b"FATAL"), "the server answered with error 53100: no room"),
-        (b"\xff" * 100, "the connection broke: Connection reset by peer"),
+        (b"\xff" * 100, "the connection broke: "),
     ],
     ids=["nothing", "an error", "noise"],
 )
