@@ -521,9 +521,9 @@ variables = { innodb_buffer_pool_size = "64M" }
 """
 
 
-def _run_file(path: Path, results: Path) -> subprocess.CompletedProcess[str]:
+def _run_file(path: Path, results: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "dbdyno", "run", str(path), "--results", str(results)],
+        [sys.executable, "-m", "dbdyno", "run", str(path), "--results", str(results), *options],
         capture_output=True,
         text=True,
         timeout=TIME_LIMIT_S,
@@ -544,6 +544,15 @@ def test_an_experiment_of_two_variants_is_for_compare(tmp_path: Path) -> None:
     file = tmp_path / "two.toml"
     file.write_text(ONE_VARIANT + '[[variant]]\nname = "other"\n')
     refused(_run_file(file, tmp_path), 2, "2 variants (it, other)", "dbdyno compare")
+
+
+def test_options_of_a_load_are_refused_with_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "one.toml"
+    file.write_text(ONE_VARIANT)
+    answer = _run_file(file, tmp_path, "--connections", "8", "--keep-data")
+    refused(
+        answer, 2, "--connections, --keep-data: an experiment file was given too", "--set load.connections"
+    )
 
 
 @pytest.mark.alone

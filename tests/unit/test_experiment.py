@@ -168,7 +168,7 @@ def test_all_errors_are_told_at_once() -> None:
     """
     told = errors(text)
     assert told["experiment.nam"] == 'experiment.nam = "x": there is no such key. Did you mean name?'
-    assert "Valid names: oltp_read_write, oltp_read_only" in told["workload[1].name"]
+    assert "Did you mean oltp_read_write? " in told["workload[1].name"]
     assert told["workload[oltp_read_wrte].tabel_size"].endswith("Did you mean table_size?")
     assert told["workload[oltp_read_wrte].tables"].endswith('"4": this must be a whole number.')
     assert told["workload[oltp_read_only].table_size"].endswith("0: must be at least 1.")
@@ -365,3 +365,27 @@ def test_blocks_and_stop_exclude_each_other_and_the_later_of_two_changes_counts(
     changed = f'{fixed}\n[profile.q]\n"design.stop.max_blocks" = 3'
     assert given(changed, "q").design.blocks == 3
     assert "design.blocks" in errors(f'{changed}\n"design.blocks" = 3', "q")
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "fix"),
+    [
+        ("load", "threads = [2]", "Its name here is connections."),
+        ("load", "blocks = 3", "It belongs in [design]."),
+        ("design", 'product = "mysql"', "It belongs in server of [[variant]]."),
+        ("client", "table_size = 5", "It belongs in [[workload]]."),
+        ("client", "cpuss = 5", "Did you mean cpus?"),
+    ],
+)
+def test_a_key_in_the_wrong_table_names_the_right_one(section: str, key: str, fix: str) -> None:
+    text = f"""
+    [experiment]
+    name = "x"
+    [[workload]]
+    name = "oltp_read_only"
+    [[variant]]
+    name = "a"
+    [{section}]
+    {key}
+    """
+    assert errors(text)[f"{section}.{key.partition(' ')[0]}"].endswith(f"there is no such key. {fix}")

@@ -10,7 +10,7 @@ import copy
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, time
 from pathlib import Path
@@ -159,23 +159,27 @@ def choose_file(file: Path | None, options: Mapping[str, Any], assignments: Sequ
     """The experiment file that was given, or that of the options, which is written. `options` are those of
     `dbdyno compare` that were typed, and not validated. Raises Problem.
     """
-    typed = [f"--{name.replace('_', '-')}" for name in options]
-    if file is not None and typed:
-        raise Problem(
-            f"{', '.join(typed)}: an experiment file was given too, {file}",
-            "Leave out the file, or change its keys with --set, as in --set load.connections=[16,64]",
-        )
-    if file is None and not typed:
+    if file is not None:
+        refuse_with_file(file, options)
+        return file
+    if not options:
         raise Problem(
             "an experiment file is missing",
             "Write dbdyno compare FILE.toml, or name two servers: dbdyno compare --a mariadb --b "
             "mariadb:NAME=VALUE",
         )
-    if file is not None:
-        return file
     path = write_experiment(options, assignments, Path())
     print(f"experiment file: {path}", file=sys.stderr)
     return path
+
+
+def refuse_with_file(file: Path, names: Iterable[str]) -> None:
+    """Raise Problem if options were typed that describe an experiment, which is already in `file`."""
+    if typed := ", ".join(f"--{name.replace('_', '-')}" for name in names):
+        raise Problem(
+            f"{typed}: an experiment file was given too, {file}",
+            "Leave out the file, or change its keys with --set, as in --set load.connections=[16,64]",
+        )
 
 
 def write_experiment(options: Mapping[str, Any], assignments: Sequence[str], folder: Path) -> Path:

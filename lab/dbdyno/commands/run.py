@@ -69,7 +69,12 @@ _AbortIf = Annotated[
 ]
 
 
+# Options that an experiment file takes too; the others describe a server and a load.
+_WITH_FILE = ("what", "assignments", "results", "profile", "share_machine", "_quiet", "_verbose")
+
+
 def run(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
+    context: typer.Context,
     what: _What,
     target: Annotated[
         str | None,
@@ -111,12 +116,15 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     """Benchmark one server at several loads; print a table."""
     path, where = Path(what), None
     is_file = path.suffix == ".toml" or (path.is_file() and path.suffix not in (".sql", ".lua"))
+    from dbdyno.commands.option_document import refuse_with_file, sweep_experiment
+
     if is_file and not target:
+        refuse_with_file(path, [name for name in _typed(context) if name not in _WITH_FILE])
         experiment = _read_single(path, profile, assignments or [])
         source = path.read_bytes()
     else:
-        from dbdyno.commands.option_document import sweep_experiment
-
+        if profile is not None:
+            raise Problem(f"--profile {profile}: only an experiment file has profiles", "Leave it out")
         typed = {
             "target": target,
             "connections": connections,
@@ -131,8 +139,7 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
             "fleet": fleet,
         }
         experiment, where, text = sweep_experiment(what, typed, assignments or [])
-        # The options have no profile.
-        source, profile = text.encode(), None
+        source = text.encode()
 
     from dbdyno.experiment.schedule import ORDER_SEEDS
     from dbdyno.fleet.fleet_engine import open_engine
@@ -166,6 +173,12 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
             else:
                 end = sweep(experiment, stored, server, listen, engine, keep_data=keep_data)
     _conclude(stored, end)
+
+
+def _typed(context: typer.Context) -> list[str]:
+    """Names of the parameters that were typed."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
 
 
 def _read_single(path: Path, profile: str | None, assignments: list[str]) -> Experiment:

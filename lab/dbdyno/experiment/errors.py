@@ -19,6 +19,17 @@ RENAMED = {
     "sure": "decided",
     "twin": "identical_copy",
 }
+# Words of sysbench, pgbench and mysqlslap -> those of this version.
+OF_OTHER_TOOLS = {
+    "clients": "connections",
+    "concurrency": "connections",
+    "threads": "connections",
+    "time": "duration",
+    "iterations": "blocks",
+    "repetitions": "blocks",
+    "table-size": "table_size",
+    "rows": "table_size",
+}
 # A key or a value that may hold a password; messages do not quote its value.
 _SECRET = re.compile(r"pass|pwd|secret|url\b|://", re.IGNORECASE)
 
@@ -54,13 +65,15 @@ class InvalidExperiment(Problem):
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
-    """The fix for an unknown word, or for a dotted key: its name today, the most similar known word, or a
-    list of all known words.
+    """The fix for an unknown word, or for a dotted key: its name today, its name here, the most similar known
+    word, or a list of all known words.
     """
     candidates = sorted(candidates)
     table, dot, name = word.rpartition(".")
     if (renamed := f"{table}{dot}{RENAMED.get(name, name)}") != word and renamed in candidates:
         return f"It is called {renamed} since version 0.3"
+    if (called := f"{table}{dot}{OF_OTHER_TOOLS.get(name, name)}") != word and called in candidates:
+        return f"Its name here is {called}"
     near = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)
     if near:
         return f"Did you mean {near[0]}?"

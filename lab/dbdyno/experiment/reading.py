@@ -25,7 +25,7 @@ from pydantic_core import ErrorDetails
 
 from dbdyno.experiment import bundled, combinations, factors, overrides, sql_reading
 from dbdyno.experiment.base import file_keys
-from dbdyno.experiment.errors import InputError, InvalidExperiment, did_you_mean
+from dbdyno.experiment.errors import OF_OTHER_TOOLS, RENAMED, InputError, InvalidExperiment, did_you_mean
 from dbdyno.experiment.family import has_verdict
 from dbdyno.experiment.file_reading import parse_toml, read_file
 from dbdyno.experiment.model import NAME_LENGTH_MAX, TITLE_KEYS, Design, Experiment, OltpName, Stop
@@ -400,8 +400,7 @@ def _to_input_error(error: ErrorDetails, document: Mapping[str, Any]) -> InputEr
     value, kind = error["input"], error["type"]
     context = error.get("ctx", {})
     if kind == "extra_forbidden":
-        candidate_keys = [key for table in _tables(_type_of(path[:-1])) for key in file_keys(table)]
-        return InputError(key, value, "there is no such key", did_you_mean(str(path[-1]), candidate_keys))
+        return InputError(key, value, "there is no such key", _place_of_key(path))
     if kind == "missing":
         return InputError(key, None, "this is missing", _EXAMPLES.get(key, "Add it"))
     if kind == "literal_error":
@@ -427,6 +426,25 @@ def _to_input_error(error: ErrorDetails, document: Mapping[str, Any]) -> InputEr
     return InputError(key, value, f"this must be {expected}" if expected else error["msg"], fix)
 
 
+def _keys_at(path: Iterable[int | str]) -> list[str]:
+    return [key for table in _tables(_type_of(path)) for key in file_keys(table)]
+
+
+def _place_of_key(path: tuple[int | str, ...]) -> str:
+    """The fix for an unknown key: the tables that have it, or its name in this table."""
+    name, here = str(path[-1]), _keys_at(path[:-1])
+    if name not in RENAMED and name not in OF_OTHER_TOOLS:
+        places: dict[str, tuple[int | str, ...]] = {
+            **{f"[{section}]": (section,) for section in overrides.SECTIONS if section not in LISTED},
+            **{f"[[{section}]]": (section, 0) for section in LISTED},
+            "server of [[variant]]": ("variant", 0, "server"),
+        }
+        having = [place for place, table in places.items() if name in _keys_at(table)]
+        if having:
+            return f"It belongs in {' or '.join(having)}"
+    return did_you_mean(name, here)
+
+
 def _format_key(location: tuple[int | str, ...], document: Mapping[str, Any]) -> str:
     """("variant", 1, "server", "cpus") -> "variant[pool].server.cpus"."""
     if location and location[0] in TITLE_KEYS:
@@ -444,8 +462,8 @@ def _format_key(location: tuple[int | str, ...], document: Mapping[str, Any]) ->
 
 def _choice(key: str, value: Any, path: tuple[int | str, ...]) -> InputError:
     if "workload" in path and path[-1] == "name":
-        near = difflib.get_close_matches(str(value), bundled.names(), n=1)
         names = (*get_args(OltpName), "sql")
+        near = difflib.get_close_matches(str(value), [*names, *bundled.names()], n=1)
         fix = (
             f"Did you mean {near[0]}? dbdyno workloads lists all"
             if near
