@@ -16,6 +16,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 ENGINE := $(BIN)/dbdyno-engine
 COMPAT := $(BIN)/dbdyno-compat
+# The profile of Cargo.toml that the Rust programs have. `make build` gives the tests' programs back their speed.
+PROFILE := release
+check: PROFILE := checked
 FUZZ_SECONDS ?= 600
 # The demo shows what cargo and pip do, since the first build takes minutes.
 CARGO_OUTPUT := --quiet
@@ -29,7 +32,7 @@ define stage
 TIMEFORMAT='$(1): %0R s'; time $(2)
 endef
 
-.PHONY: help build demo quick check audit test test-long bench bench-truth bench-examples bench-faults what-works docs texts docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers packages-proxies packages-browser mysql foreign mariadb-plugins fuzz packages-fuzz docker FORCE
+.PHONY: help build demo quick check check-rust check-python audit test test-long bench bench-truth bench-examples bench-faults what-works docs texts docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers packages-proxies packages-browser mysql foreign mariadb-plugins fuzz packages-fuzz docker FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -47,20 +50,34 @@ quick: .stamps/lab $(if $(wildcard $(ENGINE) $(COMPAT)),,build) ## check the cha
 
 check: build ## run all checks that need no database server: formats, linters, types, unit tests
 	@scripts/rust-toolchain check
-	cargo fmt --all --check
-	$(call stage,cargo clippy,cargo clippy --quiet --workspace --all-targets --locked -- -D warnings)
-	$(call stage,cargo test,cargo test --quiet --workspace --locked)
-	$(BIN)/ruff format --check
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target PROFILE=$(PROFILE) check-rust check-python
+	$(call stage,unit tests,$(BIN)/pytest tests/unit -m "not long" --numprocesses=auto --dist=worksteal --quiet)
+
+check-rust:
+	@cargo fmt --all --check
+	$(call stage,cargo clippy,cargo clippy --quiet --profile $(PROFILE) --workspace --all-targets --locked -- -D warnings)
+	$(call stage,cargo test,cargo test --quiet --profile $(PROFILE) --workspace --locked)
+
+check-python:
+	@$(BIN)/ruff format --check
 	$(BIN)/ruff check --quiet
 	$(call stage,mypy,$(BIN)/mypy)
 	MYPYPATH=lab:benchmarks:benchmarks/engine $(BIN)/mypy benchmarks
 	$(call stage,imports of the lab,$(BIN)/lint-imports)
-	@scripts/audit
-	$(call stage,unit tests,$(BIN)/pytest tests/unit -m "not long" --numprocesses=auto --dist=worksteal --quiet)
+	scripts/audit
 
-test: check $(TEST_NEEDS) ## run check, then the end-to-end tests on real servers
-	@$(call stage,end-to-end tests,$(BIN)/pytest tests/end_to_end -m "not alone and not long" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --quiet)
+# Packages and servers are fetched while the checks run. Three processes use two CPUs, since a comparison waits for
+# its clock; what measures time runs alone.
+test: .stamps/packages ## run check, then the end-to-end tests on real servers
+	@mkdir -p target
+	$(MAKE) --no-print-directory $(TEST_NEEDS) </dev/null >target/test-needs.log 2>&1 &
+	needs=$$!
+	trap 'kill $$needs 2>/dev/null || true' EXIT
+	$(MAKE) --no-print-directory check
+	wait $$needs || { cat target/test-needs.log >&2; exit 1; }
+	$(call stage,end-to-end tests,$(BIN)/pytest tests/end_to_end -m "not alone and not long" --numprocesses=3 --dist=loadfile --no-loadscope-reorder --quiet)
 	$(call stage,end-to-end tests that run alone,$(BIN)/pytest tests/end_to_end -m "alone and not long" --quiet)
+	$(BIN)/python -m tests.end_to_end.drop_in_matrix --passed
 
 test-long: build $(TEST_NEEDS) foreign ## run tests too long for CI: the wheel, the longest end-to-end tests, the verdict's guarantees by simulation, fuzzing, faults, long loads
 	scripts/docker-image .servers/docker-python.tar python3 python3-venv
@@ -68,7 +85,7 @@ test-long: build $(TEST_NEEDS) foreign ## run tests too long for CI: the wheel, 
 	$(BIN)/pytest tests/wheel
 	$(BIN)/pytest tests/unit -m "long and not alone" --numprocesses=auto --dist=worksteal --quiet
 	$(BIN)/pytest tests/unit -m "long and alone" --quiet
-	$(BIN)/pytest tests/end_to_end -m "long and not alone" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --quiet
+	$(BIN)/pytest tests/end_to_end -m "long and not alone" --all-drop-ins --numprocesses=2 --dist=loadfile --no-loadscope-reorder --quiet
 	$(BIN)/pytest tests/end_to_end -m "long and alone" --quiet
 	$(BIN)/python -m benchmarks.truth --experiments 300
 	$(MAKE) fuzz FUZZ_SECONDS=45
@@ -145,9 +162,9 @@ clean: ## remove build files, but keep the results
 
 # Cargo decides what to compile; a binary is replaced only if it differs.
 $(ENGINE): FORCE .stamps/packages .stamps/venv rust-toolchain
-	@cargo build $(CARGO_OUTPUT) --release --locked --package dbdyno-cli --package dbdyno-compat
+	@cargo build $(CARGO_OUTPUT) --profile $(PROFILE) --locked --package dbdyno-cli --package dbdyno-compat
 	for program in $(ENGINE) $(COMPAT); do
-	  built=target/release/$$(basename $$program)
+	  built=target/$(PROFILE)/$$(basename $$program)
 	  cmp --silent $$built $$program || install $$built $$program
 	done
 

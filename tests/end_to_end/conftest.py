@@ -7,6 +7,7 @@ from contextlib import closing
 
 import pytest
 from tests.conftest import variant
+from tests.end_to_end import drop_in_matrix
 from tests.end_to_end.differential import Database, give_account
 from tests.end_to_end.differential_servers import (
     MySQLDatabase,
@@ -20,6 +21,23 @@ from tests.end_to_end.mysql_server import MySQLServer, Start, starting
 from dbdyno.servers.kinds import docker
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """An option to run all tests of the drop-in whatever has passed before."""
+    parser.addoption("--all-drop-ins", action="store_true", help="run the drop-in's tests on all servers")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests of the drop-in that have passed on its present source (`drop_in_matrix`)."""
+    # A file or a test that somebody names is run.
+    names_files = any(".py" in argument for argument in config.args)
+    if names_files or config.getoption("--all-drop-ins", default=False) or not drop_in_matrix.has_passed():
+        return
+    left_out = [item for item in items if drop_in_matrix.is_on_another_server_or_way(item)]
+    items[:] = [item for item in items if item not in set(left_out)]
+    config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(scope="session")

@@ -232,10 +232,12 @@ def test_what_is_printed_is_what_is_stored(running: Running) -> None:
         (line,) = (
             one for one in shown.splitlines() if one.startswith(f"| target | {printed['connections']:g} con")
         )
-        cells = [float(cell.replace(",", "")) for cell in line.strip("|").split("|")[2:]]
-        assert cells[0] == pytest.approx(printed["tps"], abs=0.5)
-        assert cells[1] == pytest.approx(printed["mean ms"], abs=0.005)
-        assert cells[3] == pytest.approx(printed["p95 ms"], abs=0.005)
+        cells = [cell.strip().replace(",", "") for cell in line.strip("|").split("|")[2:]]
+        assert float(cells[0]) == pytest.approx(printed["tps"], abs=0.5)
+        assert float(cells[1]) == pytest.approx(printed["mean ms"], abs=0.005)
+        # Too few transactions have no p95 in the report; on a busy machine they may be.
+        if cells[3] != "–":
+            assert float(cells[3]) == pytest.approx(printed["p95 ms"], abs=0.005)
 
 
 def test_the_password_is_nowhere(running: Running, tmp_path: Path) -> None:
