@@ -51,7 +51,7 @@ MODELS = reachable(Experiment, set())
 )
 def test_every_key_has_one_mark(model: type[BaseModel], field: str) -> None:
     assert len(marks_of(model, field)) == 1, (
-        "experiment/effects.py says what it executes or reads, if anything"
+        "add it to MARKS in experiment/effects.py, with what it executes or reads, if anything"
     )
 
 

@@ -274,6 +274,6 @@ def test_korean_has_no_english_sentence() -> None:
     )
     for entry in catalogue:
         words = re.sub(r"`[^`]*`|\{[^}]*\}", "", entry.msgid)
-        translation = entry.msgstr or entry.msgstr_plural[0]
+        translation = entry.msgstr or entry.msgstr_plural.get(0, "")
         if len(re.findall(r"\b[a-z]{3,}\b", words)) >= 3 and not words.startswith(("ulimit", "SET ")):
             assert HANGUL.search(translation), entry.msgid

@@ -107,6 +107,16 @@ INVALID: dict[str, tuple[str, str, str]] = {
         "load",
         "ramp and steps exclude each other",
     ),
+    "steps whose connections round to none": (
+        CLOSED + 'steps = [{ percent = 4, duration = "5s" }, { percent = 1, duration = "5s" }]',
+        "load",
+        "4 % of 10 connections is no connection: give percentages of at least 10",
+    ),
+    "two errors of the load": (
+        OPEN + 'queue_limit = 5\nthink_time = "1ms"\nsteps = [{ percent = 50, duration = "30m" }]',
+        "load",
+        "start at scheduled times; also: the load changes for",
+    ),
     "steps that ask for nothing": (
         CLOSED + 'steps = [{ percent = 0, duration = "5s" }]',
         "load.steps",

@@ -20,7 +20,12 @@ fn committed_schemas_are_those_of_the_types() {
         let path = schema_folder().join(format!("{name}.schema.json"));
         let committed: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-        assert_eq!(committed, serde_json::to_value(schema).unwrap(), "{} has drifted", path.display());
+        assert_eq!(
+            committed,
+            serde_json::to_value(schema).unwrap(),
+            "{} differs from the types: run make docs",
+            path.display()
+        );
     }
 }
 

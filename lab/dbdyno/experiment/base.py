@@ -22,9 +22,17 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
-# The engine's limits for a plan, so that dbdyno reports exceeded limits together with a file's other errors.
-# `make docs` writes limits.json from engine/schema/src/plan/limits.rs; a test compares the two.
-LIMITS: dict[str, int] = json.loads(Path(__file__).with_name("limits.json").read_text())
+
+class _Limits(dict[str, int]):
+    """The engine's limits for a plan, so that dbdyno reports exceeded limits together with a file's other
+    errors. `make docs` writes limits.json from engine/schema/src/plan/limits.rs; a test compares the two.
+    """
+
+    def __missing__(self, name: str) -> int:
+        raise KeyError(f"experiment/limits.json has no {name}: run make docs, which asks the engine")
+
+
+LIMITS = _Limits(json.loads(Path(__file__).with_name("limits.json").read_text()))
 DURATION_S_MAX = LIMITS["duration_us"] / 1e6
 
 # The value of a server or session variable.

@@ -207,8 +207,8 @@ class Load(Shapes):
 
     @model_validator(mode="after")
     def _goes_together(self) -> Load:
-        if problem := next(self._problems(), None):
-            raise ValueError(problem)
+        if problems := list(self._problems()):
+            raise ValueError("; also: ".join(problems))
         return self
 
     def _problems(self) -> Iterator[str]:
@@ -236,7 +236,17 @@ class Load(Shapes):
             if not self.rate and highest > 100:
                 yield "in a closed loop the maximum is 100 percent, all connections"
             if self.rate and max(self.rate) * highest / 100 > LIMITS["rate_per_s"]:
-                yield f"the load changes to more than {LIMITS['rate_per_s']} transactions per second"
+                yield (
+                    f"the load changes to {highest:g} % of {max(self.rate):g} transactions/s: at most "
+                    f"{LIMITS['rate_per_s']:,} transactions/s are possible"
+                )
+            # The load generator takes whole connections.
+            idle = [] if self.is_open else [n for n in self.connections if round(n * highest / 100) == 0]
+            if idle:
+                yield (
+                    f"{highest:g} % of {min(idle)} connections is no connection: give percentages of at "
+                    f"least {100 / min(idle):g}, or more connections"
+                )
             if shape.length_s > self.duration_s:
                 yield (
                     f"the load changes for {shape.length_s:g} s and is measured for {self.duration_s:g} s: "

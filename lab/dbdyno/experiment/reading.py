@@ -408,7 +408,7 @@ def _to_input_error(error: ErrorDetails, document: Mapping[str, Any]) -> InputEr
     fix = _WORDS.get(key, "")
     if kind in _BOUND:
         name, text = _BOUND[kind]
-        return InputError(key, value, text.format(f"{context[name]:,}".replace(",", "_")), fix)
+        return InputError(key, value, text.format(_number(context[name])), fix)
     if kind in ("too_short", "string_too_short"):
         return InputError(key, value, "this is empty", "Give at least one")
     if kind == "string_too_long":
@@ -458,6 +458,12 @@ def _format_key(location: tuple[int | str, ...], document: Mapping[str, Any]) ->
         else:
             text += f".{part}" if text else part
     return text
+
+
+def _number(value: Any) -> str:
+    """A bound as an experiment file writes it: 65_535, 0.5, 1_000."""
+    whole = int(value) if isinstance(value, float) and value.is_integer() else value
+    return f"{whole:,}".replace(",", "_")
 
 
 def _choice(key: str, value: Any, path: tuple[int | str, ...]) -> InputError:
