@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dbdyno.decide import factorial, stopping
+from dbdyno.decide.capacity import capacity_of_only_variant
 from dbdyno.decide.comparison import comparison_blocks, comparison_entry, metric_entry
 from dbdyno.decide.decision import compare_all, compare_further, further_scales, relevant_to, with_overrides
 from dbdyno.decide.factorial import judge_contrasts
 from dbdyno.decide.gate import decided_limits, gate
 from dbdyno.decide.secondary_metrics import highest_throughput, secondary_metrics
 from dbdyno.decide.suite import suites
+from dbdyno.experiment.base import parse_cpus
 from dbdyno.experiment.differences import is_identical
 from dbdyno.experiment.family import allows_false_discoveries, family_size, is_factorial
 from dbdyno.experiment.metrics import metric_text
@@ -22,6 +24,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.measure.evidence import gather, scheduled
 from dbdyno.rules import Decided, Records, conclusion, find_all
+from dbdyno.say.capacity import capacity_sentence
 from dbdyno.say.caveats import caveats, mark_chosen
 from dbdyno.say.sentence import metric_sentence, sentence
 from dbdyno.say.wording import join_words
@@ -32,7 +35,7 @@ from dbdyno.store.document import write_texts
 from dbdyno.store.endings import read_endings
 from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.measured import MeasuredFile
-from dbdyno.store.verdict import Comparison, Family, Scaling, VerdictFile
+from dbdyno.store.verdict import Comparison, Family, Scaling, ServerCapacity, VerdictFile
 from dbdyno.text import compose, join
 
 
@@ -84,6 +87,7 @@ def verdict_file(
     factors = None if contrasts is None else factorial.entries(contrasts, experiment, evidence.block_s)
     curves = [metric.curve for entry in comparisons for metric in (entry, *(entry.metrics or ()))]
     verdicts = {curve.verdict for curve in (*curves, *(factors or ()))}
+    capacities = _capacities(decided, findings)
     state = stopping.state(decided.comparisons, contrasts, experiment)
     verdict = VerdictFile(
         experiment=experiment.name,
@@ -93,6 +97,7 @@ def verdict_file(
         comparisons=comparisons,
         stopping=stopping.rule(evidence.trials, experiment, read_endings(run), state),
         suites=suites(decided.comparisons, evidence.trials, evidence.costs, experiment, findings) or None,
+        capacities=capacities or None,
         scaling=list(scaling) or None,
         factors=factors,
         checks=[*findings, *conclusion.findings(experiment, comparisons)],
@@ -121,6 +126,40 @@ def _comparisons(decided: Decided, findings: Sequence[Finding]) -> list[Comparis
     ]
 
 
+def _capacities(decided: Decided, findings: Sequence[Finding]) -> list[ServerCapacity]:
+    """The capacity of the only variant on each workload; empty with several variants, or without a latency
+    objective.
+    """
+    experiment, evidence = decided.experiment, decided.evidence
+    load, (variant, *others) = experiment.load, experiment.variants
+    if load.latency_objective is None or others:
+        return []
+    cpus = variant.server.cpus
+    entries: list[ServerCapacity] = []
+    for workload in (workload.title for workload in experiment.workloads):
+        trials = [trial for trial in evidence.trials if trial.workload == workload]
+        capacity = capacity_of_only_variant(
+            trials, evidence.costs, load, len(parse_cpus(cpus)) if cpus else None
+        )
+        if capacity is None:
+            continue
+        about = relevant_to((variant.name, variant.name, workload), findings)
+        entries.append(
+            ServerCapacity(
+                workload=workload,
+                variant=variant.name,
+                metric=capacity.objective.metric,
+                limit_us=capacity.objective.limit_us,
+                capacity=capacity.estimate,
+                interval=capacity.interval,
+                blocks=capacity.blocks,
+                limited_by=capacity.use.limited_by if capacity.use else None,
+                sentence=capacity_sentence(capacity, variant.name, load.connections[0], about),
+            )
+        )
+    return entries
+
+
 def _family(experiment: Experiment, *, has_result: bool) -> Family:
     """The number of sentences that share the family-wise error rate, and its explanation for the reader.
 
@@ -128,7 +167,8 @@ def _family(experiment: Experiment, *, has_result: bool) -> Family:
     """
     sentences = family_size(experiment)
     text: str
-    if all(is_identical(experiment, variant) for variant in experiment.variants[1:]):
+    compared = experiment.variants[1:]
+    if compared and all(is_identical(experiment, variant) for variant in compared):
         text = compose("Identical variants never get a direction.")
     elif not has_result:
         text = ""

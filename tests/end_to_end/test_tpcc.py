@@ -71,6 +71,7 @@ def test_full_data_stay_consistent(results: Path, product: str) -> None:
     check_product(results, FULL, product)
 
 
+@pytest.mark.long
 def test_a_lost_change_ends_the_comparison(results: Path) -> None:
     comparing = Comparing(results, SMALL + DAMAGED)
     answer = comparing.run("--no-report")

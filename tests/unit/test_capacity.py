@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from benchmarks.truth import capacity as simulated
 from rich.console import Console
+from scipy.stats import wilcoxon
 from tests.unit.judged_run import Judged
 from tests.unit.pages import table_rows
 from tests.unit.sentences import check_sentences
 from tests.unit.stored_run import Making
 
 from dbdyno.checks.design import support_of_verdict
-from dbdyno.decide.capacity import Capacities
+from dbdyno.decide.capacity import Capacities, OneCapacity, Use, _of, capacity_of_only_variant
 from dbdyno.decide.comparison import Comparison, comparison_entry
 from dbdyno.decide.decision import compare_all
 from dbdyno.decide.gate import result
@@ -35,6 +36,7 @@ from dbdyno.run import plan as run_plan
 from dbdyno.run import warmup as run_warmup
 from dbdyno.run.progress import BlockEnded
 from dbdyno.run.warmup import warmup_trials
+from dbdyno.say.capacity import capacity_sentence
 from dbdyno.say.sentence import sentence
 from dbdyno.stats.capacity import BEYOND_MAX, log_capacity
 from dbdyno.store import Run
@@ -91,6 +93,77 @@ def judged(
 def test_the_crossing_is_interpolated(latencies: list[float], capacity: tuple[float, float]) -> None:
     low, high = log_capacity([100.0, 200.0, 400.0, 800.0], latencies, 10.0)
     assert (math.exp(low), math.exp(high)) == pytest.approx(capacity)
+
+
+def only_variant(name: str, seed: int = 5, blocks: int = 8) -> OneCapacity:
+    """The capacity of one of the simulated variants, as if it were alone."""
+    of = simulated.of_blocks(blocks, simulated.PLANTED)
+    trials = simulated.simulate(of, simulated.PLANTED, np.random.default_rng(seed))
+    alone = [trial for trial in trials if trial.variant == name]
+    capacity = capacity_of_only_variant(alone, {}, of.load, None)
+    assert capacity is not None
+    return capacity
+
+
+def test_the_only_variant_has_an_estimate_and_an_interval() -> None:
+    """The interval is the one of scipy's signed-rank test: its ends are where the p-value crosses 5 %."""
+    of = simulated.of_blocks(8, 0.0)
+    trials = [t for t in simulated.simulate(of, 0.0, np.random.default_rng(5)) if t.variant == "a"]
+    capacity = capacity_of_only_variant(trials, {}, of.load, None)
+    assert capacity is not None
+    assert capacity.interval is not None
+    logs = [low for low, high in _of(trials, capacity.rates, capacity.objective, "a").values()]
+    estimate, (low, high) = capacity.estimate[0], capacity.interval
+    assert estimate is not None
+    assert low is not None
+    assert high is not None
+    assert low < estimate < high
+    for end in (low, high):
+        outside, inside = (
+            wilcoxon([value - math.log(end * factor) for value in logs], method="exact").pvalue
+            for factor in ((0.999, 1.001) if end == low else (1.001, 0.999))
+        )
+        assert outside < 0.05 <= inside
+    text = capacity_sentence(capacity, "a", 64, [])
+    assert re.match(
+        r"a serves [\d,]+ transactions/s while p99 latency stays below 26 ms \(95 % interval ", text
+    )
+    assert "at most 64 connections; 8 blocks; " in text
+
+
+def test_the_interval_of_the_only_variant_holds_the_true_capacity() -> None:
+    """In at least 95 % of the runs, less four standard errors."""
+    true = simulated.PEAK * (1.0 - simulated.IDLE_US / simulated.OBJECTIVE.limit_us)
+    inside = 0
+    for seed in range(200):
+        capacity = only_variant("a", seed)
+        assert capacity.interval is not None
+        low, high = capacity.interval
+        inside += (low or 0.0) <= true <= (high or math.inf)
+    assert inside >= 200 * (0.95 - 4 * math.sqrt(0.95 * 0.05 / 200))
+
+
+@pytest.mark.parametrize(
+    ("use", "words"),
+    [
+        (Use(800.0, 0.93, 0.4, 0.9, 0.0, 0.0), "its CPUs are the limit, 93 % busy at 800/s"),
+        (Use(800.0, 0.3, 0.4, 0.9, 0.0, 0.0), "row locks are the limit, 40 % of the mean latency"),
+        (Use(800.0, 0.3, 0.1, 0.9, 0.0, 0.0), "the load generator is the limit, 90 % busy"),
+        (Use(800.0, 0.3, 0.1, 0.2, 5.0, 1200.0), "its disk (5 reads and 1,200 writes per second)"),
+        (Use(800.0, None, None, 0.2, None, None), "dbdyno does not see the CPUs and disks"),
+    ],
+)
+def test_what_limits_the_capacity_is_said(use: Use, words: str) -> None:
+    assert words in capacity_sentence(replace(only_variant("a"), use=use), "a", 64, [])
+
+
+def test_rates_that_do_not_contain_the_capacity_and_few_blocks_are_said() -> None:
+    known = only_variant("a", blocks=3)
+    assert known.interval is None
+    assert "too few blocks for an interval: 6 are needed" in capacity_sentence(known, "a", 1, [])
+    below, above = (replace(known, estimate=ends, use=None) for ends in ((None, 500.0), (900.0, None)))
+    assert "give lower rates" in capacity_sentence(below, "a", 1, [])
+    assert "more than 900 transactions/s" in capacity_sentence(above, "a", 1, [])
 
 
 def test_the_sentence_says_how_many_transactions_a_variant_serves() -> None:

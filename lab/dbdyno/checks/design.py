@@ -52,7 +52,8 @@ def support_of_verdict(experiment: Experiment) -> Iterator[Finding]:
     for K = 1, 7 for three, 8 for six. With `design.stop`, `max_blocks` and `max_time` must allow for the
     first look that can give a verdict (8 blocks for K = 1, 9 for two). Points in a fixed order run in the
     state that earlier points left. The percentile of a latency objective needs at least 30 transactions
-    beyond it in each trial. With a single variant nothing is compared. Several declared differences between a
+    beyond it in each trial. With a single variant nothing is compared, but a
+    latency objective has its capacity. Several declared differences between a
     variant and the baseline are confounded, unless the variants are all combinations of declared factors,
     whose effects the judge separates. CPU time per transaction needs servers whose processes dbdyno sees:
     without, it is a stop if it is the metric of the verdict. Each of these is a warning. Identical variants
@@ -67,7 +68,7 @@ def support_of_verdict(experiment: Experiment) -> Iterator[Finding]:
             compose('Set order = "random" in [design]'),
             order="given",
         )
-    if len(experiment.variants) == 1:
+    if len(experiment.variants) == 1 and experiment.load.latency_objective is None:
         yield _warn(
             compose(
                 "there is one variant, {name}: nothing is compared, so no verdict",

@@ -31,6 +31,7 @@ from dbdyno.waiting import reported_by
 # package.
 COMMANDS = {
     "compare": "Compare the variants of an experiment; print the verdict.",
+    "capacity": "Find how many transactions/s a server can serve.",
     "bisect": "Find the first version or commit that is slower.",
     "run": "Benchmark one server at several loads; print a table.",
     "init": "Write an experiment file from questions, commands or a run.",

@@ -37,6 +37,10 @@ OPTIONS = {
     "load.warmup": "--warmup",
     "load.max_rate": "--max-rate",
     "load.abort_if": "--abort-if",
+    "load.latency_objective.p95": "--p95",
+    "load.latency_objective.p99": "--p99",
+    "load.latency_objective.p999": "--p999",
+    "design.blocks": "--blocks",
     "client.workers": "--workers",
     "fleet.engines": "--fleet",
 }
@@ -188,7 +192,8 @@ def write_experiment(options: Mapping[str, Any], assignments: Sequence[str], fol
 
     Raises InvalidExperiment with all errors, which name the options instead of the keys.
     """
-    document = make_document(options, assignments, folder, "dbdyno compare")
+    command = "dbdyno capacity" if "target" in options else "dbdyno compare"
+    document = make_document(options, assignments, folder, command)
     return write_new(as_toml(document), folder, document["experiment"]["name"])
 
 
@@ -225,18 +230,24 @@ def _document(options: Mapping[str, Any], errors: list[InputError]) -> dict[str,
     if "warmup" in options:
         load["warmup"] = options["warmup"]
     typed = [("--a", options.get("a") or ""), *(("--b", server) for server in options.get("b") or [""])]
+    if "target" in options:
+        typed = [("--target", options["target"] or "")]
     servers = [_server(option, text, errors) for option, text in typed]
     names = _names([text for _, text in typed])
     name = options.get("workload") or "oltp_read_write"
     workload = workload_table(name, options.get("tables"), options.get("table_size"), lambda path: path)
     # A bundled workload, or a pattern of some.
     title = Path(name).stem if Path(name).suffix else name.replace("*", "all")
+    # dbdyno cannot restore the data directory of a server that others run: it loads the tables again.
+    design: dict[str, Any] = {"state": "reset"} if any("://" in text for _, text in typed) else {}
+    if "latency_objective" in options:
+        load["latency_objective"] = options["latency_objective"]
+        design["blocks"] = options["blocks"]
     return {
         "experiment": {"name": _short("-".join(_NOT_IN_NAMES.sub("-", entry) for entry in (title, *names)))},
         "workload": [workload],
         "load": load,
-        # dbdyno cannot restore the data directory of a server that others run: it loads the tables again.
-        **({"design": {"state": "reset"}} if any("://" in text for _, text in typed) else {}),
+        **({"design": design} if design else {}),
         "variant": [{"name": name, "server": server} for name, server in zip(names, servers, strict=True)],
     }
 

@@ -14,12 +14,13 @@ would leave its rows and a warm cache to the first block.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from dbdyno.checks import Context, Moment
 from dbdyno.experiment.base import format_duration
-from dbdyno.experiment.load import SHARES, found_rates, rate_text
+from dbdyno.experiment.load import SHARES, LatencyObjective, found_rates, rate_text
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
@@ -50,6 +51,8 @@ LENGTH_FACTOR = 4.0
 # The warm-up of all trials is this multiple of the longest time to settle, and at least a second.
 MARGIN = 1.5
 WARMUP_MIN_S = 1.0
+# The search for rates ends at this power of a half.
+HALVINGS_MAX = 7
 
 
 def has_warmup_trials(experiment: Experiment) -> bool:
@@ -118,7 +121,7 @@ def determine_warmup(
 
     entries = list(servers.run_first(trials, later, attempt, is_failed, progress.WarmupTrialEnded()))
     if entries and experiment.load.needs_probe:
-        _use_rates(coordinator, peaks(entries))
+        _use_rates(coordinator, entries)
     if entries and has_warmup_trials(experiment):
         document = to_document(experiment, entries)
         write_warmup_trials(coordinator.run, document)
@@ -146,14 +149,17 @@ def _attempt(coordinator: Coordinator, servers: GroupServers, trial: Trial, numb
     return entry
 
 
-def _use_rates(coordinator: Coordinator, peaks: Mapping[str, float]) -> None:
-    """Store the rates of a latency objective, check them, and use them in all trials. Raises Stopped."""
-    rates = found_rates(min(peaks.values()))
-    coordinator.run.set_rates(rates, peaks)
+def _use_rates(coordinator: Coordinator, entries: Sequence[WarmupTrial]) -> None:
+    """Store the rates of a latency objective, check them, and use them in all trials. Raises Stopped, and
+    Problem if a trial failed.
+    """
+    reached = peaks(entries)
+    rates = found_rates(min(entry.get("top_rate", entry["peak"]) for entry in entries))
+    coordinator.run.set_rates(rates, reached)
     coordinator.experiment.load.set_found_rates(tuple(rates))
-    reached = ", ".join(f"{name} {rate_text(peak)}" for name, peak in peaks.items())
+    shown = ", ".join(f"{name} {rate_text(peak)}" for name, peak in reached.items())
     coordinator.require(Moment.DESIGN, Context(coordinator.experiment))
-    coordinator.step(f"rates: {rates[0]:g} to {rates[-1]:g} transactions/s (the closed loops had {reached})")
+    coordinator.step(f"rates: {rates[0]:g} to {rates[-1]:g} transactions/s (the closed loops had {shown})")
 
 
 def run_warmup_trial(
@@ -171,6 +177,20 @@ def run_warmup_trial(
     plan = trial_plan(experiment, trial, target, warmup_s=0.0, workers=chosen_workers(run))
     plan["phases"]["measure_us"] = round(planned_s * US)
     intervals: list[Record] = []
+    # At a set rate throughput is the same from the first second on. The probe of a latency objective has no
+    # rate yet.
+    is_rate_set = trial.point.rate is not None or load.max_rate is not None
+
+    def plan_at(rate: float, earlier_trials: int) -> Record:
+        at_rate = replace(trial, point=Point(connections=load.connections[0], rate=rate))
+        return trial_plan(
+            experiment,
+            at_rate,
+            target,
+            warmup_s=WARMUP_MIN_S,
+            workers=chosen_workers(run),
+            earlier_trials=earlier_trials,
+        )
 
     def listen(record: Record) -> None:
         if record["type"] == "interval" and record["data"]["phase"] == "measure":
@@ -185,11 +205,11 @@ def run_warmup_trial(
         session.load(engine, plan, writer.append_event, on_record=listen)
         session.require_within_limits()
         failure = session.reason
+        seconds = _seconds(intervals, by_latency=is_rate_set)
+        top_rate = None
+        if not failure and seconds and load.needs_probe:
+            top_rate = _search_top_rate(session, engine, plan_at, _peak(experiment, seconds, planned_s))
         session.end()
-    # At a set rate throughput is the same from the first second on. The probe of a latency objective has no
-    # rate yet.
-    is_rate_set = trial.point.rate is not None or load.max_rate is not None
-    seconds = _seconds(intervals, by_latency=is_rate_set)
     if not failure and not seconds:
         failure = "no transaction ended in at least one second"
     entry = unrun_trial(experiment, trial, failure)
@@ -198,7 +218,37 @@ def run_warmup_trial(
     entry["records"], entry["hooks"] = writer.records, writer.hooks
     if not failure and not is_rate_set:
         entry["peak"] = _peak(experiment, seconds, planned_s)
+    if top_rate is not None:
+        entry["top_rate"] = top_rate
     return entry, session.hooks.failures
+
+
+def _search_top_rate(
+    session: TrialSession, engine: Engine, plan: Callable[[float, int], Record], peak: float
+) -> float:
+    """The rate whose half meets the latency objective: the throughput `peak` of the closed loop, or after
+    some trials a half of it, a quarter …; the last one if a trial fails.
+
+    `plan` gives the plan of a trial from its rate and the number of trials before it.
+    """
+    objective = session.experiment.load.latency_objective
+    assert objective is not None, "only a latency objective needs a rate"
+    rate = peak
+    for number in range(1, HALVINGS_MAX + 1):
+        session.load(
+            engine, plan(rate / 2, number), lambda _line: None, earlier_trials=number, has_hook=False
+        )
+        end = session.result.end if session.result is not None and not session.reason else None
+        if end is None or _meets(objective, end["phases"]["measure"]):
+            break
+        rate /= 2
+    return rate
+
+
+def _meets(objective: LatencyObjective, measured: Record) -> bool:
+    """Whether enough of the transactions that were due have ended within the limit."""
+    within = sum(count for latency_us, count in measured["latency_us"] if latency_us <= objective.limit_us)
+    return bool(within >= measured["accounting"]["due"] * (1.0 - objective.share_beyond) > 0)
 
 
 def unrun_trial(experiment: Experiment, trial: Trial, failure: str) -> WarmupTrial:
@@ -264,12 +314,14 @@ def describe_probe(experiment: Experiment) -> str:
     return (
         f"{len(SHARES)} rates from {SHARES[0] * 100:.0f} to {SHARES[-1] * 100:.0f} % of the throughput of "
         f"the weaker variant at {load.connections[0]} connections, measured by one trial of "
-        f"{length_s(experiment):g} s per variant"
+        f"{length_s(experiment):g} s per variant, and halved until half of it meets the objective"
     )
 
 
 def peaks(entries: Sequence[WarmupTrial]) -> dict[str, float]:
-    """Variant -> its highest throughput. Raises Problem if a trial failed."""
+    """Variant -> the throughput of its closed loop, on the slowest workload. Raises Problem if a trial
+    failed.
+    """
     for entry in entries:
         if not entry.get("peak"):
             why = entry["failure"] or "no transaction ended in its last part"
@@ -279,7 +331,10 @@ def peaks(entries: Sequence[WarmupTrial]) -> dict[str, float]:
                 "Give rate = [...] in [load], or lower connections",
                 ExitCode.NOT_COMPARABLE,
             )
-    return {entry["variant"]: entry["peak"] for entry in entries}
+    reached: dict[str, float] = {}
+    for entry in entries:
+        reached[entry["variant"]] = min(entry["peak"], reached.get(entry["variant"], math.inf))
+    return reached
 
 
 def describe(experiment: Experiment, document: WarmupTrials, trials: int) -> str:

@@ -133,6 +133,8 @@ class WarmupTrial(TypedDict):
     failure: str | None
     # Transactions per second at the end of the trial; only in a closed loop.
     peak: NotRequired[float]
+    # With a latency objective: the rate whose half meets it, which is `peak`, a half of it, a quarter …
+    top_rate: NotRequired[float]
     # Name of the file with the engine's records.
     records: str
     # Name of each hook -> its command line, exit status and duration.

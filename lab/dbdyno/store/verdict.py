@@ -198,6 +198,34 @@ class Capacity(DocumentPart):
     """The same of the variant."""
 
 
+class ServerCapacity(DocumentPart):
+    """The capacity of the only variant of a run on one workload: the highest rate at which its latency stays
+    below the limit of the latency objective.
+    """
+
+    workload: str
+    """Title of the workload."""
+    variant: str
+    """Name of the variant."""
+    metric: Metric
+    """The percentile of the latency objective."""
+    limit_us: float
+    """Its limit in microseconds."""
+    capacity: IntervalEnds
+    """Lower and upper bound of the estimate in transactions per second; null for an unknown end. They are
+    equal if the capacity is between two measured rates."""
+    interval: IntervalEnds | None
+    """95 % interval of the capacity; null with too few blocks, and an unknown end is null."""
+    blocks: int
+    """Number of blocks that have a result at every rate."""
+    limited_by: Literal["cpu", "locks", "generator", "storage", "unknown"] | None
+    """What was used up at the highest measured rate that meets the objective: the server's CPUs, row locks,
+    or the load generator; `storage` if none of them was, `unknown` if the server's CPUs were not visible.
+    Null if no measured rate meets the objective, or every rate does."""
+    sentence: Composed
+    """The capacity as a sentence, with its caveats."""
+
+
 class HighestMedian(DocumentPart):
     """The load with the highest median throughput."""
 
@@ -460,6 +488,8 @@ class VerdictFile(Document):
     """Present if the run could stop at any block (design.stop)."""
     gate: Optional[Gate] = None
     """Present if the experiment allows a loss (design.max_loss_percent, --max-loss)."""
+    capacities: Optional[list[ServerCapacity]] = None
+    """Present if the run has one variant and a latency objective: one for each workload."""
     scaling: Optional[list[Scaling]] = None
     """Present for closed loops with at least four loads."""
     suites: Optional[list[Suite]] = None
@@ -478,7 +508,11 @@ class VerdictFile(Document):
 
     @property
     def summary_sentences(self) -> list[str]:
-        """The sentences that sum up the run: those of the comparisons or factors, and of the suites."""
+        """The sentences that sum up the run: those of the comparisons or factors, of the suites, or of the
+        capacity of its only variant.
+        """
+        if self.capacities:
+            return [entry.sentence for entry in self.capacities]
         of_suites = [suite.sentence for suite in self.suites or ()]
         return of_suites if self.is_summed_up else [entry.sentence for entry, _ in self.sentences] + of_suites
 

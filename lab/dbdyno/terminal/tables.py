@@ -51,7 +51,7 @@ def result_lines(
     ]
     rows = {
         variant.name: [
-            _translate(row, translate)
+            _translate(row[: len(columns)], translate)
             for row in _rows(
                 [trial for trial in trials if trial.variant == variant.name],
                 experiment,
@@ -99,6 +99,8 @@ def _columns(experiment: Experiment, comparisons: dict[str, Comparison]) -> list
     load = compose("rate/s") if experiment.load.is_open else compose("connections")
     latency = latency_heading(experiment)
     names = (load, compose("transactions/s"), latency, compose("change"), confidence)
+    if len(experiment.variants) == 1:
+        return [Column(name, right=True) for name in names[:3]]
     return [*(Column(name, right=True) for name in names), Column(compose("verdict"))]
 
 

@@ -1,0 +1,122 @@
+"""The sentence on the capacity of the only variant of a run, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dbdyno.decide.capacity import OneCapacity, Use
+from dbdyno.experiment.load import rate_text
+from dbdyno.finding import Finding
+from dbdyno.say.caveats import with_caveats
+from dbdyno.say.wording import blocks_count, connections_count
+from dbdyno.stats.paired import ALPHA
+from dbdyno.stats.signed_rank import blocks_needed
+from dbdyno.text import Text, compose, join
+
+
+def capacity_sentence(
+    capacity: OneCapacity, variant: str, connections: int, findings: Sequence[Finding]
+) -> str:
+    """The sentence; `connections` is the maximum number of busy connections, `findings` the relevant ones."""
+    where = compose(
+        "{workload}, at most {connections}; {blocks}",
+        workload=capacity.workload,
+        connections=connections_count(connections),
+        blocks=blocks_count(capacity.blocks),
+    )
+    parts = [_rate(capacity, variant), where, *([_limit(capacity.use)] if capacity.use else [])]
+    return with_caveats(join("; ", [join(", ", parts[:2]), *parts[2:]]), (), findings)
+
+
+def _rate(capacity: OneCapacity, variant: str) -> Text:
+    low, high = capacity.estimate
+    names = {"variant": variant, "objective": capacity.objective.text()}
+    if low is None:
+        return compose(
+            "{variant} does not serve {rate} transactions/s while {objective}: give lower rates",
+            rate=rate_text(capacity.rates[0]),
+            **names,
+        )
+    if high is None:
+        return compose(
+            "{variant} serves more than {rate} transactions/s while {objective}: give higher rates or more "
+            "connections",
+            rate=rate_text(low),
+            **names,
+        )
+    return compose(
+        "{variant} serves {rate} transactions/s while {objective} ({interval})",
+        rate=rate_text(low),
+        interval=_interval(capacity),
+        **names,
+    )
+
+
+def _interval(capacity: OneCapacity) -> Text:
+    if capacity.interval is None:
+        return compose("too few blocks for an interval: {number} are needed", number=blocks_needed(ALPHA))
+    confidence = round((1 - ALPHA) * 100)
+    match capacity.interval:
+        case None, float(high):
+            return compose(
+                "{confidence} % interval at most {high}", confidence=confidence, high=rate_text(high)
+            )
+        case float(low), None:
+            return compose(
+                "{confidence} % interval at least {low}", confidence=confidence, low=rate_text(low)
+            )
+        case float(low), float(high):
+            return compose(
+                "{confidence} % interval {low} to {high}",
+                confidence=confidence,
+                low=rate_text(low),
+                high=rate_text(high),
+            )
+    return compose("the rates do not contain its interval: give lower and higher rates")
+
+
+def _limit(use: Use) -> Text:
+    """What limits the capacity, and where to look next."""
+    rate = rate_text(use.rate)
+    match use.limited_by:
+        case "cpu":
+            return compose(
+                "its CPUs are the limit, {share:.0f} % busy at {rate}/s", share=_percent(use.cpu), rate=rate
+            )
+        case "locks":
+            return compose(
+                "row locks are the limit, {share:.0f} % of the mean latency at {rate}/s",
+                share=_percent(use.locks),
+                rate=rate,
+            )
+        case "generator":
+            return compose(
+                "the load generator is the limit, {share:.0f} % busy at {rate}/s: give it more CPUs or a "
+                "fleet",
+                share=_percent(use.generator),
+                rate=rate,
+            )
+        case "unknown":
+            return compose(
+                "dbdyno does not see the CPUs and disks of this server: look at them at {rate}/s", rate=rate
+            )
+    disk = (
+        compose(
+            " and its disk ({reads:,.0f} reads and {writes:,.0f} writes per second)",
+            reads=use.reads_per_s or 0.0,
+            writes=use.writes_per_s or 0.0,
+        )
+        if use.writes_per_s is not None
+        else ""
+    )
+    return compose(
+        "its CPUs ({share:.0f} % busy), row locks and the load generator are not the limit at {rate}/s: look "
+        "at its settings{disk}",
+        share=_percent(use.cpu),
+        rate=rate,
+        disk=disk,
+    )
+
+
+def _percent(share: float | None) -> float:
+    return 100.0 * (share or 0.0)
