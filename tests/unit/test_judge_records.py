@@ -598,6 +598,26 @@ def test_replies_that_wait_for_the_generator_are_reported(tmp_path: Path) -> Non
     assert (late["code"], late["evidence"]["warning"]) == ("D01", "client-delay")
 
 
+@pytest.mark.parametrize(
+    ("of_baseline", "of_variant", "level"),
+    [(1_500, 1_500, "note"), (0, 150_000, "warn"), (150_000, 0, "warn")],
+)
+def test_delays_of_the_generator_that_hardly_change_the_effect_are_a_note(
+    tmp_path: Path, of_baseline: int, of_variant: int, level: str
+) -> None:
+    def spoil(trial: Trial, records: Records) -> Records:
+        delay_us = of_variant if trial.variant == "b" else of_baseline
+        generator = {"lag_us_p99": 1000, "client_delay_us_p99": delay_us}
+        totals(records).update(generator=generator, percentiles_us={"p50": {"value_us": 1000.0}})
+        return records
+
+    speed = Arms(a=lambda trial: 100 + trial.block, b=lambda trial: 90 + 2 * trial.block)
+    verdict = judged(tmp_path, Making(connections=(10,), spoil=spoil, speed=speed))
+    (late,) = without_unchecked(verdict)
+    assert (late["code"], late["level"]) == ("D01", level)
+    assert ("D01" in curve(verdict)["sentence"]) == (level == "warn")
+
+
 def test_the_limits_of_the_generator_are_those_of_the_schema() -> None:
     schema = json.loads((ROOT / "schema" / "events.schema.json").read_text())
     properties = schema["$defs"]["Generator"]["properties"]

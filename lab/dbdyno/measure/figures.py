@@ -87,6 +87,7 @@ def figures(recording: Recording, window: Window, further: Mapping[str, float] |
         longest_gap_start_us=gap_start_us if gap_us else None,
         generator_cpu=_generator_mean(generators, "cpu"),
         generator_lag_us=max((float(i["generator"].get("lag_us_p99", 0)) for i in generators), default=0.0),
+        generator_delay_us=float(recording.measure.get("generator", {}).get("client_delay_us_p99") or 0.0),
         generator_steal=_generator_mean(generators, "steal"),
     )
 

@@ -7,19 +7,22 @@ D08: whether the engines of a fleet began together and were equally fast.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from dbdyno.decide.comparison import Comparison
+from dbdyno.experiment.metrics import PERCENTILES
 from dbdyno.experiment.schedule import trial_number
 from dbdyno.finding import Finding
 from dbdyno.measure.evidence import Engines
 from dbdyno.measure.figures import figures_of
 from dbdyno.rules.register import rule
 from dbdyno.say.wording import trials_count
-from dbdyno.store.measured import MeasuredTrial
+from dbdyno.store.measured import Figures, MeasuredTrial
 from dbdyno.store.preparation import Ceiling
 from dbdyno.store.records import GENERATOR_CPU, EngineWarning
 from dbdyno.text import compose, mark
@@ -36,16 +39,8 @@ def _caveat_of_generator(finding: Finding) -> str:
     short of CPU time.
     """
     code = finding.evidence.get("warning")
-    if code == "generator-late":
-        lag_ms = finding.evidence.get("lag_us_p99", 0.0) / 1000.0
-        amount = (
-            compose(" (in the worst second, 1 % of wake-ups by more than {lag_ms:.1f} ms)", lag_ms=lag_ms)
-            if lag_ms
-            else ""
-        )
-        return compose("the load generator was late{amount}", amount=amount)
-    if code == "client-delay":
-        return compose("replies waited for the load generator")
+    if code in _GENERATOR_PROBLEMS:
+        return compose("the load generator was late")
     if code in (None, "generator-saturated"):
         return compose("the load generator was near its limit")
     return compose("the engine warned ({code})", code=code)
@@ -74,11 +69,23 @@ def generator(by_variant: Mapping[str, Sequence[MeasuredTrial]]) -> Iterator[Fin
             )
 
 
+# An effect may contain so much of a delay of the load generator, as a share of half of its interval; more is
+# a warning.
+SHARE_OF_INTERVAL = 0.1
+# The mean of delays that are distributed exponentially, as a share of their 99th percentile.
+MEAN_OF_P99 = 1.0 / math.log(100.0)
+
+
 @rule("D01")
 def generator_warnings(
-    warnings: Mapping[int, Sequence[EngineWarning]], trials: Sequence[MeasuredTrial]
+    warnings: Mapping[int, Sequence[EngineWarning]],
+    trials: Sequence[MeasuredTrial],
+    comparisons: Sequence[Comparison],
 ) -> Iterator[Finding]:
-    """Warnings about the load generator, one finding per code. `warnings` is by index of the trial."""
+    """Warnings about the load generator, one finding per code: notes if no effect can contain much of the
+    delay. `warnings` is by index of the trial.
+    """
+    is_small = bool(comparisons) and all(map(_hardly_contains_delays, comparisons))
     lags = {index: figures.generator_lag_us for index, figures in figures_of(trials)}
     by_code: dict[str, list[tuple[int, EngineWarning]]] = defaultdict(list)
     for index, of_trial in warnings.items():
@@ -96,7 +103,7 @@ def generator_warnings(
         problem = _GENERATOR_PROBLEMS.get(code, compose("the load generator warned ({code})", code=code))
         yield Finding(
             "D01",
-            "warn",
+            "note" if is_small and code in _GENERATOR_PROBLEMS else "warn",
             compose("{problem} in {where}: {text}", problem=problem, where=where, text=first["text"]),
             {
                 "warning": code,
@@ -105,6 +112,37 @@ def generator_warnings(
             },
             fix=first["hint"],
         )
+
+
+def _hardly_contains_delays(comparison: Comparison) -> bool:
+    """Whether the delays of the load generator, which differ between the variants, change the effects at all
+    loads by less than `SHARE_OF_INTERVAL` of half of their intervals.
+    """
+    metric = comparison.scale.metric
+    for pairs, effect in zip(comparison.pairs, comparison.judged.load_effects, strict=True):
+        if effect is None or effect.interval_percent is None:
+            return False
+        low, high = effect.interval_percent
+        shares = [
+            [_share_of_delay(trial.figures, metric) for trial in trials.values() if trial.figures is not None]
+            for trials in (pairs.baseline, pairs.variant)
+        ]
+        if not all(shares):
+            return False
+        change_percent = 100.0 * abs(median(shares[1]) - median(shares[0]))
+        if change_percent > SHARE_OF_INTERVAL * (high - low) / 2.0:
+            return False
+    return True
+
+
+def _share_of_delay(figures: Figures, metric: str) -> float:
+    """How much of a figure may be a delay of the load generator: of a percentile the 99th percentile of the
+    delays, of other metrics their mean.
+    """
+    delay_us = max(figures.generator_delay_us, figures.generator_lag_us)
+    if metric in PERCENTILES:
+        return min(1.0, delay_us / max(figures.metric(metric), 1.0))
+    return min(1.0, MEAN_OF_P99 * delay_us / max(figures.latency_mean_us, 1.0))
 
 
 # The ceiling must be this many times the highest throughput.

@@ -165,6 +165,8 @@ class Figures:
     """CPU time of the load generator over wall-clock time, per thread: 1 is one busy CPU per thread."""
     generator_lag_us: float = 0.0
     """99th percentile of the load generator's delay in the worst interval, in microseconds."""
+    generator_delay_us: Annotated[float, Field(exclude_if=lambda value: not value)] = 0.0
+    """99th percentile of the time between the arrival of a reply and its reading, in microseconds."""
     generator_steal: float = 0.0
     """Share of CPU time that the hypervisor gave to other machines."""
 
