@@ -469,7 +469,7 @@ def _number(value: Any) -> str:
 def _choice(key: str, value: Any, path: tuple[int | str, ...]) -> InputError:
     if "workload" in path and path[-1] == "name":
         names = (*get_args(OltpName), "sql")
-        near = difflib.get_close_matches(str(value), [*names, *bundled.names()], n=1)
+        near = difflib.get_close_matches(str(value), [*names, *bundled.names()], n=1, cutoff=0.8)
         fix = (
             f"Did you mean {near[0]}? dbdyno workloads lists all"
             if near
