@@ -352,7 +352,7 @@ def test_without_data_no_server_starts(
     assert answer.stderr == ""
     assert "P15: 3 blocks cannot give a verdict" in answer.stdout
     assert re.fullmatch(
-        r"about .* s: 3 blocks of 2 trials, each \d+ s, after .* s of preparation", lines["Time"]
+        r"about .* s: 3 blocks of 2 trials, \d+ s a block, after .* s of preparation", lines["Time"]
     )
     assert f"{results}/.servers (" in lines["Disk"]
     assert "2 copies of" in lines["Disk"]

@@ -249,10 +249,22 @@ def test_paths_are_meant_from_the_files_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("500ms", 0.5), ("30s", 30.0), ("1.5m", 90.0), ("2h", 7200.0), (" 5 s ", 5.0)]
+    ("text", "seconds"),
+    [("500ms", 0.5), ("30s", 30.0), ("1.5m", 90.0), ("2h", 7200.0), (" 5 s ", 5.0), ("4m30s", 270.0)],
 )
 def test_durations(text: str, seconds: float) -> None:
     assert parse_duration_s(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "5", "m", "30s 2m", "1s1s", "5x", "-3s"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match="a number and a unit"):
+        parse_duration_s(text)
+
+
+@pytest.mark.parametrize("seconds", [9, 245, 3720, 86_400])
+def test_a_printed_duration_can_be_written(seconds: float) -> None:
+    assert parse_duration_s(format_duration(seconds)) == seconds
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def _time_text(experiment: Experiment, made: Plan) -> str:
 
     trials = f"{made.trials_per_block} trial{'' if made.trials_per_block == 1 else 's'}"
     parts = (
-        f"blocks of {trials}, each {format_duration(made.block_s)}, after "
+        f"blocks of {trials}, {format_duration(made.block_s)} a block, after "
         f"{format_duration(made.before_s)} of preparation"
     )
     stop, blocks = experiment.design.stop, experiment.design.blocks

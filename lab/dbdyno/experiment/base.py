@@ -37,9 +37,11 @@ DURATION_S_MAX = LIMITS["duration_us"] / 1e6
 
 # The value of a server or session variable.
 VariableValue = str | int | Annotated[float, Field(allow_inf_nan=False)] | bool
-# Units of durations, in seconds.
-UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
+# Units of durations, in seconds; `min` is how dbdyno prints minutes.
+UNIT_S = {"h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+# One number of each unit at most, in descending order: "2m", "4m30s", "1 h 02 min".
+_NUMBER = r"\d+(\.\d+)?\s*"
+_DURATION = rf"^\s*(?=\d)({_NUMBER}h\s*)?({_NUMBER}m(in)?(?!s)\s*)?({_NUMBER}s\s*)?({_NUMBER}ms\s*)?$"
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 HIGHEST_CPU = 8191
 
@@ -48,10 +50,9 @@ def parse_duration_s(text: object) -> float:
     """The seconds of a duration such as "500ms" or "2m". Raises ValueError, whose text says what to write."""
     if isinstance(text, (int, float)) and not isinstance(text, bool):
         raise ValueError(f'a duration needs a unit: "{text}s", "{text}ms" or "{text}m"')
-    match = _DURATION.fullmatch(text.strip()) if isinstance(text, str) else None
-    if match is None:
-        raise ValueError('a duration is a number and a unit: "30s", "500ms", "2m" or "1h"')
-    return float(match[1]) * UNIT_S[match[2]]
+    if not isinstance(text, str) or re.search(_DURATION, text) is None:
+        raise ValueError('a duration is a number and a unit: "30s", "500ms", "2m", "4m30s" or "1h"')
+    return sum(float(number) * UNIT_S[unit] for number, unit in re.findall(r"([\d.]+)\s*([a-z]+)", text))
 
 
 def is_in_file(info: ValidationInfo) -> bool:
@@ -76,7 +77,7 @@ class _Time:
         limits = {key: value for key, value in handler(schema).items() if key != "type"}
         return {
             "type": "string",
-            "pattern": r"^\s*\d+(\.\d+)?\s*(ms|s|m|h)\s*$",
+            "pattern": _DURATION,
             "x-seconds": limits,
         }
 
