@@ -16,7 +16,7 @@ from tests.end_to_end.browser import Watched, watch
 from tests.end_to_end.comparing import TIME_LIMIT_S, environment
 from tests.unit.stored_run import Making, make
 
-from dbdyno import report
+from dbdyno.report import writing as report
 from dbdyno.store import Run
 from dbdyno.verdict import judge
 

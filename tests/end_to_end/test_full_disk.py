@@ -14,7 +14,7 @@ import pytest
 from tests.end_to_end.comparing import environment
 from tests.unit.stored_run import Making, make
 
-from dbdyno import report
+from dbdyno.report import writing as report
 from dbdyno.store import Run
 from dbdyno.verdict import judge
 

@@ -21,8 +21,8 @@ from tests.end_to_end.serving import opened, serving
 from tests.unit.pages import Page as Parsed
 from tests.unit.stored_run import Making, make
 
-from dbdyno import report
 from dbdyno.problem import Problem
+from dbdyno.report import writing as report
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.report.site import write_site

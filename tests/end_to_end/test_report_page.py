@@ -11,8 +11,9 @@ from playwright.sync_api import Browser
 from tests.end_to_end.browser import Watched, chromium, watch
 from tests.unit.stored_run import Making, make, verdict_of
 
-from dbdyno import report, result_text
+from dbdyno import result_text
 from dbdyno.languages import languages, translator
+from dbdyno.report import writing as report
 from dbdyno.report.writing import report_folder
 from dbdyno.store import Run
 from dbdyno.text import recall

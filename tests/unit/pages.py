@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html.parser import HTMLParser
 
-from dbdyno import report
+from dbdyno.report import writing as report
 from dbdyno.report.model import gather
 from dbdyno.report.page import page
 from dbdyno.report.rendering import RenderedCharts

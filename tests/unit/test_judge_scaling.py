@@ -13,10 +13,10 @@ from tests.unit import simulated_trials
 from tests.unit.pages import undrawn
 from tests.unit.stored_run import Making, Speed, make, verdict_of
 
-from dbdyno import report
 from dbdyno.decide.scaling import scaling
 from dbdyno.experiment.model import Load
 from dbdyno.experiment.schedule import Trial
+from dbdyno.report import writing as report
 from dbdyno.rules.design import peaks
 from dbdyno.stats.usl import Law
 from dbdyno.store.verdict import Scaling

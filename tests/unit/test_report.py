@@ -15,10 +15,11 @@ from tests.unit.judged_run import finding
 from tests.unit.pages import Page, joined, page_of, undrawn
 from tests.unit.stored_run import Arms, Making, make, verdict_of
 
-from dbdyno import report, result_text
+from dbdyno import result_text
 from dbdyno.commands.report import Format
 from dbdyno.commands.report import report as show
 from dbdyno.report import formatting, tables
+from dbdyno.report import writing as report
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
 from dbdyno.report.page import facts

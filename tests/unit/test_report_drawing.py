@@ -15,10 +15,10 @@ from tests.unit.judged_run import Judged
 from tests.unit.pages import joined, page_of
 from tests.unit.stored_run import verdict_of
 
-from dbdyno import report
 from dbdyno.commands.report import NOT_RENDERED, Format
 from dbdyno.commands.report import report as show
 from dbdyno.report import charts, rendering
+from dbdyno.report import writing as report
 from dbdyno.report.chart import Chart
 from dbdyno.report.model import gather
 from dbdyno.store import VERDICT, Run, StoreProblem, files

@@ -18,10 +18,11 @@ from tests.unit.judged_run import Effect, Judged, Outcome, factor, finding
 from tests.unit.pages import Page, joined, table_rows, text_of, undrawn
 from tests.unit.stored_run import Making, experiment, verdict_of
 
-from dbdyno import report, result_text
+from dbdyno import result_text
 from dbdyno.experiment.model import Factor
 from dbdyno.finding import Finding
 from dbdyno.report import charts, formatting, tables
+from dbdyno.report import writing as report
 from dbdyno.report.chart import CONFIG, PAPER, styled
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather

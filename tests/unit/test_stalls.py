@@ -10,9 +10,9 @@ import pytest
 from tests.unit.stored_run import Making, make
 from tests.unit.test_judge_golden import recorded
 
-from dbdyno import report
 from dbdyno.measure.figures import SPANS_MAX, ticks
 from dbdyno.measure.recording import Recording
+from dbdyno.report import writing as report
 from dbdyno.report.model import gather
 from dbdyno.report.tables import gap_text, has_stall
 from dbdyno.report.time_chart import stall_charts

@@ -14,6 +14,7 @@ from tests.unit.stored_run import Making, make
 from dbdyno.commands.list import list as list_command
 from dbdyno.commands.options import TextFormat
 from dbdyno.commands.show import show
+from dbdyno.finding import Finding
 from dbdyno.problem import Problem
 from dbdyno.store import VERDICT, Run, StoreProblem, files
 from dbdyno.store.listing import find_run
@@ -55,7 +56,32 @@ def test_runs_are_listed_with_their_results(results: Path, capsys: pytest.Captur
     assert {key: result[key] for key in keys} == {key: curve[key] for key in keys}
     list_command(results=results)
     line = next(line for line in capsys.readouterr().out.splitlines() if line.strip().startswith("1 "))
-    assert f"12/12   b: {curve['verdict']} " in line
+    assert f"12/12  b: {curve['verdict']} " in line
+
+
+def test_runs_are_found_by_name_date_and_verdict(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (judged,) = listed(results, capsys, verdict="slower")
+    assert judged["number"] == 1
+    assert [one["number"] for one in listed(results, capsys, verdict="not-judged")] == [2]
+    day = str(judged["began"])[:10]
+    for options in ({"since": "1d"}, {"since": day}, {"until": day}, {"experiment": "*"}):
+        assert len(listed(results, capsys, **options)) == 3
+    for options in ({"until": "2020-01-01"}, {"since": "2099-01-01T10:00"}, {"verdict": "undecided"}):
+        with pytest.raises(Problem, match="none of the runs below"):
+            listed(results, capsys, **options)
+    with pytest.raises(Problem, match="--since yesterday: this is no date"):
+        listed(results, capsys, since="yesterday")
+
+
+def test_every_run_is_one_line_and_says_why_it_has_no_verdict(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stopped = Run(find_run(results, Path("2")).path)
+    stopped.add_findings([Finding("P03", "stop", "two servers\nare one", {})])
+    list_command(results=results)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert lines[2].endswith("not judged: P03, two servers are one")
 
 
 def test_the_newest_are_listed_and_the_others_counted(

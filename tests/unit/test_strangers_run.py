@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from tests.unit.stored_run import Making, experiment, make, store
 
-from dbdyno import report
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
+from dbdyno.report import writing as report
 from dbdyno.report.rendering import RenderedCharts
 from dbdyno.store import Run, StoreProblem
 from dbdyno.verdict import judge

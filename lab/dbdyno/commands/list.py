@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,10 +25,27 @@ if TYPE_CHECKING:
 SHOWN = 20
 
 
-def list(  # noqa: A001 — the command's name
+def list(  # noqa: A001, PLR0917 — the command's name; one parameter per option.
     experiment: Annotated[
         str | None,
-        typer.Argument(metavar="EXPERIMENT", help="Only the runs of this experiment.", show_default=False),
+        typer.Argument(
+            metavar="EXPERIMENT",
+            help="Only the runs of this experiment; * stands for any text, as in 'pool*'.",
+            show_default=False,
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="DATE", help="Only runs that began at or after 2026-11-20, or 7d ago."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Only runs that began on or before this day (UTC).")
+    ] = None,
+    verdict: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORD", help="Only runs with such a result, as in faster, slower, undecided or running."
+        ),
     ] = None,
     results: options.Results = options.RESULTS,
     limit: Annotated[int, typer.Option(help="Show at most this many runs, the newest.", min=1)] = SHOWN,
@@ -33,13 +54,28 @@ def list(  # noqa: A001 — the command's name
 ) -> None:
     """List stored runs with their verdicts, the newest first."""
     from dbdyno.report.summary import summarize
-    from dbdyno.store.listing import list_runs
+    from dbdyno.store.listing import began, list_runs
 
-    paths = list_runs(results, experiment)
+    paths = list_runs(results)
+    if experiment:
+        paths = [path for path in paths if fnmatchcase(path.parent.name, experiment)]
     if not paths:
         of_experiment = f" of {experiment}" if experiment else ""
         raise Problem(f"there is no run{of_experiment} below {results}", "Choose a folder with --results DIR")
-    summaries = [summarize(path) for path in paths[: None if everything else limit]]
+    first, last = _parse_date("--since", since), _parse_date("--until", until, is_end=True)
+    paths = [path for path in paths if _is_between(began(path), first, last)]
+    most = None if everything else limit
+    if verdict is None:
+        summaries = [summarize(path) for path in paths[:most]]
+    else:
+        # How many more there are is known only when all are read.
+        having = (entry for entry in map(summarize, paths) if verdict in entry.words)
+        summaries = [*islice(having, most)]
+        paths = [Path(entry.path) for entry in summaries]
+    if not summaries:
+        raise Problem(
+            f"none of the runs below {results} is like that", "Leave out --since, --until or --verdict"
+        )
     if output_format is options.TextFormat.JSON:
         shown = [
             {key: value for key, value in asdict(summary).items() if key != "texts"} for summary in summaries
@@ -51,24 +87,54 @@ def list(  # noqa: A001 — the command's name
         print(f"{len(paths) - len(summaries)} older runs are not shown (--all shows them)", file=sys.stderr)
 
 
+def _parse_date(option: str, text: str | None, *, is_end: bool = False) -> datetime | None:
+    """The time of "2026-11-20", "2026-11-20T14:30" or "7d" (ago), in UTC; as an end, that of the day's end.
+    Raises Problem.
+    """
+    if text is None:
+        return None
+    if match := re.fullmatch(r"(\d{1,5})d", text.strip()):
+        return datetime.now(UTC) - timedelta(days=int(match[1]))
+    try:
+        time = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise Problem(f"{option} {text}: this is no date", f"Write {option} 2026-11-20, or 7d") from None
+    time = time.replace(tzinfo=UTC) if time.tzinfo is None else time
+    return time + timedelta(days=1) if is_end and len(text.strip()) == len("2026-11-20") else time
+
+
+def _is_between(time: datetime | None, first: datetime | None, last: datetime | None) -> bool:
+    if time is None:
+        return first is None and last is None
+    return (first is None or time >= first) and (last is None or time < last)
+
+
 def _print_table(summaries: Sequence[Summary]) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
+    """One line for each run; on a terminal the last column is cut off at its width."""
     from dbdyno.result_text import MISSING
-    from dbdyno.terminal.console import result_console
+    from dbdyno.terminal.console import Column, result_console, table_lines
 
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("number", justify="right", no_wrap=True)
-    table.add_column("began (UTC)", no_wrap=True)
-    table.add_column("experiment", overflow="fold")
-    table.add_column("trials", justify="right", no_wrap=True)
-    table.add_column("result", overflow="fold")
-    for summary in summaries:
-        # Runs of the first versions have no number.
-        number = str(summary.number) if summary.number else Path(summary.path).name
-        trials = f"{summary.trials}/{summary.planned}" if summary.planned else MISSING
-        time = summary.began.replace("T", " ")[:16] or MISSING
-        table.add_row(number, time, Text(summary.experiment), trials, Text(summary.text))
-    result_console().print(table)
+    columns = [
+        Column("number", right=True),
+        Column("began (UTC)"),
+        Column("experiment"),
+        Column("trials", right=True),
+        Column("result"),
+    ]
+    rows = [
+        (
+            # Runs of the first versions have no number.
+            str(summary.number) if summary.number else Path(summary.path).name,
+            summary.began.replace("T", " ")[:16] or MISSING,
+            summary.experiment,
+            f"{summary.trials}/{summary.planned}" if summary.planned else MISSING,
+            " ".join(summary.text.split()),
+        )
+        for summary in summaries
+    ]
+    console = result_console()
+    for text in table_lines(columns, rows):
+        if console.is_terminal:
+            console.print(text, markup=False, no_wrap=True, overflow="ellipsis")
+        else:
+            console.print(text, markup=False, soft_wrap=True)

@@ -117,8 +117,8 @@ def _render(
     run: Run, output_format: Format, language: str, folder: Path | None, not_rendered: int, *, opens: bool
 ) -> None:
     """Print the run in a format, or the paths of its files in `folder` or in the run's folder."""
-    from dbdyno import report as reporting
     from dbdyno.report import tables
+    from dbdyno.report import writing as reporting
     from dbdyno.report.writing import ImageFormat, refuse_links
     from dbdyno.terminal.result import warn_missing_charts
 

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno import result_text
+from dbdyno.experiment.metrics import metric_text
 from dbdyno.report import formatting
 from dbdyno.store import ChangedRun, Run, StoreProblem
+from dbdyno.store.endings import read_endings
 from dbdyno.store.listing import Imported, began, is_imported, is_running
 from dbdyno.store.run import run_order
-from dbdyno.store.verdict import CombinedEffect, Comparison, FactorEffect
+from dbdyno.store.verdict import CombinedEffect, Comparison, FactorEffect, ServerCapacity
 from dbdyno.text import compose, join, recall
 
 
@@ -37,6 +39,11 @@ class Summary:
     # A text for each of the results.
     texts: Sequence[str] = ()
 
+    @property
+    def words(self) -> set[str]:
+        """What `dbdyno list --verdict` may name: the state, and the verdicts of a judged run."""
+        return {self.state, *(str(result["verdict"]) for result in self.results)}
+
 
 def summarize(path: Path) -> Summary:
     """The summary of the run in a folder, which may be unreadable."""
@@ -56,7 +63,7 @@ def summarize(path: Path) -> Summary:
         verdict = None if is_running(run) else run.verdict()
         if verdict is None:
             state = "running" if is_running(run) else "not-judged"
-            text = compose("running") if state == "running" else compose("not judged")
+            text = compose("running") if state == "running" else _why_not_judged(run)
             return Summary(**table, state=state, trials=trials, planned=planned, text=text)
     except ChangedRun as problem:
         text = compose("changed since it was measured: {listed}", listed=problem.listed)
@@ -67,6 +74,8 @@ def summarize(path: Path) -> Summary:
     texts = [_text(entry, with_workload=several) for _, entry in verdict.sentences]
     if verdict.is_summed_up:
         texts = verdict.summary_sentences
+    elif verdict.capacities:
+        texts = [_capacity(entry) for entry in verdict.capacities]
     elif verdict.chosen_afterwards:
         texts = [compose("{text} (chosen afterwards)", text=text) for text in texts]
     return Summary(
@@ -77,6 +86,35 @@ def summarize(path: Path) -> Summary:
         results=[_result(effect, entry) for effect, entry in verdict.sentences],
         text=join("; ", texts) if texts else compose("one variant"),
         texts=texts,
+    )
+
+
+def _why_not_judged(run: Run) -> str:
+    """Not judged, and the reason if the run knows it."""
+    endings = read_endings(run)
+    stop = next((finding for finding in run.findings() if finding.is_blocking), None)
+    if endings and endings[-1].why == "interrupted":
+        return compose("not judged: interrupted")
+    if stop is not None:
+        return compose("not judged: {code}, {text}", code=stop.code, text=stop.text)
+    if endings and endings[-1].why == "failed":
+        return compose("not judged: an error ended it")
+    return compose("not judged") if endings else compose("not judged: killed, or never began")
+
+
+def _capacity(entry: ServerCapacity) -> str:
+    """A capacity in a few words: "mariadb: 2,960/s [2,910, 3,020] with p99 below 20 ms"."""
+    low, high = entry.capacity
+    rate = f"> {low:,.0f}" if high is None and low else f"< {high:,.0f}" if low is None else f"{low:,.0f}"
+    ends = entry.interval or (None, None)
+    shown = "" if None in ends else f" [{ends[0]:,.0f}, {ends[1]:,.0f}]"
+    return compose(
+        "{variant}: {rate}/s{interval} with {metric} below {limit:g} ms",
+        variant=entry.variant,
+        rate=rate,
+        interval=shown,
+        metric=metric_text(entry.metric),
+        limit=entry.limit_us / 1e3,
     )
 
 

@@ -33,8 +33,8 @@ def _rate(capacity: OneCapacity, variant: str) -> Text:
     names = {"variant": variant, "objective": capacity.objective.text()}
     if low is None:
         return compose(
-            "{variant} does not serve {rate} transactions/s while {objective}: give lower rates",
-            rate=rate_text(capacity.rates[0]),
+            "{variant} serves fewer than {rate} transactions/s while {objective}: give lower rates",
+            rate=rate_text(high or capacity.rates[0]),
             **names,
         )
     if high is None:

@@ -6,7 +6,6 @@ import sys
 
 from rich.console import Console
 
-from dbdyno import report
 from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.metrics import is_latency
 from dbdyno.experiment.model import Experiment, ServerSpec, Workload
@@ -15,6 +14,7 @@ from dbdyno.finding import LEVELS, Finding
 from dbdyno.languages import IN_ENGLISH, Translator, translator
 from dbdyno.problem import Problem
 from dbdyno.report import formatting
+from dbdyno.report import writing as report
 from dbdyno.report.model import judgement_texts
 from dbdyno.report.tables import as_json, background_rows
 from dbdyno.run.pilot import describe_plan
