@@ -155,6 +155,7 @@ def _capacities(decided: Decided, findings: Sequence[Finding]) -> list[ServerCap
                 blocks=capacity.blocks,
                 limited_by=capacity.use.limited_by if capacity.use else None,
                 sentence=capacity_sentence(capacity, variant.name, load.connections[0], about),
+                caveats=caveats(about),
             )
         )
     return entries

@@ -44,6 +44,8 @@ class _Writer:
         for judged, entry in verdict.sentences:
             lines += [f"**{self._escaped(judged.sentence)}**", ""]
             lines += self._list(formatting.further_sentences(entry))
+        for capacity in verdict.capacities or ():
+            lines += [f"**{self._escaped(capacity.sentence)}**", ""]
         if report.experiment.conclusion:
             text = compose("Conclusion of the author: {text}", text=report.experiment.conclusion)
             lines += [self._escaped(text), ""]

@@ -134,6 +134,7 @@ class Report:
     def summary(self) -> str:
         """The verdicts without their caveats, for a preview of the page."""
         sentences = [judged.statement for judged, _ in self.verdict.sentences]
+        sentences += [capacity.statement for capacity in self.verdict.capacities or ()]
         if self.verdict.suites:
             sentences = self.verdict.summary_sentences
         return join(" ", sentences) if sentences else compose("One variant only.")

@@ -156,6 +156,8 @@ def _is_in(path: Path, language: str) -> bool:
 
 
 def _results(verdict: VerdictFile) -> list[Result]:
+    if verdict.capacities:
+        return [Result("neutral", "", "", capacity.statement) for capacity in verdict.capacities]
     if not verdict.sentences:
         return [Result("neutral", "", "", compose("One variant: no comparison."))]
     if verdict.is_summed_up:

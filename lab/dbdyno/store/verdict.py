@@ -224,6 +224,15 @@ class ServerCapacity(DocumentPart):
     Null if no measured rate meets the objective, or every rate does."""
     sentence: Composed
     """The capacity as a sentence, with its caveats."""
+    caveats: Annotated[list[Composed], Field(exclude_if=lambda value: not value)] = Field(
+        default_factory=list
+    )
+    """The caveats of the sentence, one by one; absent without any."""
+
+    @property
+    def statement(self) -> str:
+        """The sentence without its caveats."""
+        return recall(self.sentence.removesuffix(caveats_text(self.caveats)))
 
 
 class HighestMedian(DocumentPart):
