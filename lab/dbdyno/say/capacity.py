@@ -24,8 +24,18 @@ def capacity_sentence(
         connections=connections_count(connections),
         blocks=blocks_count(capacity.blocks),
     )
-    parts = [_rate(capacity, variant), where, *([_limit(capacity.use)] if capacity.use else [])]
-    return with_caveats(join("; ", [join(", ", parts[:2]), *parts[2:]]), (), findings)
+    parts = [join(", ", (_rate(capacity, variant), where)), *filter(None, (_advice(capacity),))]
+    return with_caveats(join("; ", parts), (), findings)
+
+
+def _advice(capacity: OneCapacity) -> str:
+    """What limits the capacity, or the rates to give."""
+    low, high = capacity.estimate
+    if low is None:
+        return compose("give lower rates")
+    if high is None:
+        return compose("give higher rates or more connections")
+    return _limit(capacity.use) if capacity.use else ""
 
 
 def _rate(capacity: OneCapacity, variant: str) -> Text:
@@ -33,16 +43,13 @@ def _rate(capacity: OneCapacity, variant: str) -> Text:
     names = {"variant": variant, "objective": capacity.objective.text()}
     if low is None:
         return compose(
-            "{variant} serves fewer than {rate} transactions/s while {objective}: give lower rates",
+            "{variant} serves fewer than {rate} transactions/s while {objective}",
             rate=rate_text(high or capacity.rates[0]),
             **names,
         )
     if high is None:
         return compose(
-            "{variant} serves more than {rate} transactions/s while {objective}: give higher rates or more "
-            "connections",
-            rate=rate_text(low),
-            **names,
+            "{variant} serves more than {rate} transactions/s while {objective}", rate=rate_text(low), **names
         )
     return compose(
         "{variant} serves {rate} transactions/s while {objective} ({interval})",
