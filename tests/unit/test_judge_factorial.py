@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from dbdyno.experiment.model import Factor, OltpWorkload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import gather
+from dbdyno.terminal.result import show
 from dbdyno.verdict import judge
 
 VERSIONS = Factor(name="version", levels=("8.0", "8.4", "9.7"))
@@ -70,6 +72,35 @@ def test_main_effects_and_interactions_are_those_that_were_planted(tmp_path: Pat
         ("8.4", "pool"): "undecided",
         ("9.7", "pool"): "faster",
     }
+
+
+def test_the_first_line_ranks_the_factors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The largest effect first, then what is undecided, then the interactions."""
+
+    def apart(trial: Trial, _tick: int) -> int:
+        version, _ = trial.variant.split("+")
+        noise = 1.0 + 0.01 * ((trial.index * 7) % 5 - 2)
+        return round(10_000 * {"8.0": 1.0, "8.4": 1.1, "9.7": 0.8}[version] * noise)
+
+    for name, speed_of in (("apart", apart), ("together", speed)):
+        making = Making(factors=(VERSIONS, THREADS), connections=(10, 20), speed=speed_of)
+        run = make(tmp_path / name, making)
+        judge(run)
+        show(run, run.experiment())
+        lines = capsys.readouterr().out.splitlines()
+        verdict = run.verdict()
+        assert verdict is not None
+        assert verdict.factors
+        assert verdict.factors[0].sentence not in lines
+        if name == "apart":
+            assert re.fullmatch(
+                r"version 9\.7 −\d+\.\d % \[−.+\]; version 8\.4 \+\d+\.\d % \[\+.+\]; "
+                r"threads pool: undecided; no sign of an interaction \(99 % intervals\)\.( Caveats: .*)?",
+                lines[-1],
+            ), lines[-1]
+        else:
+            assert "version and threads interact" in lines[-1]
+            assert "threads pool depends on the load or on another factor" in lines[-1]
 
 
 TWO_VERSIONS = Factor(name="version", levels=("8.0", "8.4"))

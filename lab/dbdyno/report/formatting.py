@@ -206,6 +206,52 @@ def factor_verdict(factor: FactorEffect, checks: Sequence[Finding] = ()) -> str:
     return words[factor.verdict] + _reason(factor.verdict, checks)
 
 
+def factor_rankings(factors: Sequence[FactorEffect]) -> list[str]:
+    """What each factor does, in one line for each workload: those with an effect first, the largest first."""
+    workloads = list(dict.fromkeys(entry.workload for entry in factors))
+    lines: list[str] = []
+    for workload in workloads:
+        entries = [entry for entry in factors if entry.workload == workload]
+        effects = [entry for entry in entries if len(entry.factors) == 1]
+        interactions = [entry for entry in entries if len(entry.factors) == 2]
+        effects.sort(key=lambda entry: (entry.verdict not in _WITH_SIZE, -abs(entry.effect_percent or 0.0)))
+        parts = [_factor_text(entry) for entry in effects]
+        of_interactions = dict.fromkeys(
+            compose("{factor} and {other} interact", factor=entry.factors[0], other=entry.factors[1])
+            for entry in interactions
+            if entry.verdict in _DIRECTED
+        )
+        if of_interactions:
+            parts += of_interactions
+        elif interactions and all(entry.verdict == "equivalent" for entry in interactions):
+            parts.append(compose("no interaction"))
+        elif interactions and all(entry.verdict in ("undecided", "equivalent") for entry in interactions):
+            parts.append(compose("no sign of an interaction"))
+        text = join("; ", parts)
+        name = compose("{workload}: {text}", workload=workload, text=text) if len(workloads) > 1 else text
+        lines.append(
+            compose(
+                "{name} ({confidence} intervals).", name=name, confidence=confidence(entries[0].confidence)
+            )
+        )
+    return lines
+
+
+_DIRECTED = ("faster", "slower")
+# Verdicts on a factor with a size.
+_WITH_SIZE = (*_DIRECTED, "equivalent")
+
+
+def _factor_text(entry: FactorEffect) -> str:
+    """A main effect in a few words: "buffer_pool 1G +31.0 % [+24.0, +39.0]", "flush O_DIRECT undecided"."""
+    names = {"factor": entry.factors[0], "level": entry.levels[0]}
+    if entry.verdict in _WITH_SIZE:
+        return compose("{factor} {level} {effect}", **names, effect=estimate_and_interval(entry))
+    if entry.verdict == "mixed":
+        return compose("{factor} {level} depends on the load or on another factor", **names)
+    return compose("{factor} {level}: {verdict}", **names, verdict=factor_verdict(entry))
+
+
 def peak(scaling: Scaling) -> str:
     """The number of connections at which throughput is highest by the scalability law, with its interval:
     "128 [96, 180]". Outside the measured loads only the direction is known.

@@ -22,9 +22,9 @@ from dbdyno.run.warmup import describe_probe, has_warmup_trials, length_s
 from dbdyno.say.wording import join_words
 from dbdyno.store import Run
 from dbdyno.store.run import JudgeFiles
-from dbdyno.store.verdict import VerdictFile
+from dbdyno.store.verdict import VerdictFile, caveats_text
 from dbdyno.terminal.console import SafeConsole, print_text, result_console
-from dbdyno.terminal.messages import Output, exhausted_resource, open_page
+from dbdyno.terminal.messages import Output, exhausted_resource, is_verbose, open_page
 from dbdyno.terminal.tables import change_note, result_lines, suite_lines
 from dbdyno.text import compose, compose_count, join
 
@@ -151,7 +151,13 @@ def _show_reasons(judged: JudgeFiles, experiment: Experiment, translate: Transla
 def _show_verdict(verdict: VerdictFile, translate: Translator) -> None:
     """Print the verdict sentences of a judged run on standard output."""
     console = result_console()
-    for sentence in verdict.summary_sentences:
+    sentences = verdict.summary_sentences
+    if verdict.factors and not is_verbose():
+        # One line of all factors; each has its sentence with --verbose and in the report.
+        notes = dict.fromkeys(caveat for entry in verdict.factors for caveat in entry.caveats)
+        *rankings, last = formatting.factor_rankings(verdict.factors)
+        sentences = [*rankings, join("", (last, caveats_text([*notes])))]
+    for sentence in sentences:
         print_text(console, translate(sentence), "bold")
     # Flush before the report is written, whose charts may fail.
     sys.stdout.flush()
