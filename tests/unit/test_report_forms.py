@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 from tests.unit.judged_run import Effect, Judged, Outcome, factor, finding
 from tests.unit.pages import Page, joined, table_rows, text_of, undrawn
-from tests.unit.stored_run import Making, experiment, verdict_of
+from tests.unit.stored_run import Making, experiment, make, verdict_of
 
 from dbdyno import result_text
 from dbdyno.experiment.model import Factor
@@ -31,6 +31,7 @@ from dbdyno.stats.paired import Effect as Estimate
 from dbdyno.store import Run
 from dbdyno.store.verdict import Change, CombinedEffect, Scaling
 from dbdyno.terminal import result
+from dbdyno.verdict import judge
 
 MINUS = result_text.MINUS
 UNKNOWN = Effect(None, (None, None), "undecided", each=(None,) * 8)
@@ -222,7 +223,10 @@ def test_every_form_is_shown_everywhere(
         assert not re.search(r"\bNone\b|\bnan\b|Undefined|not-comparable|too-few", text)
     if judged.making.names == ("a", "b"):
         sentence = judged.factors[-1]["sentence"] if judged.factors else judged.sentence
-        assert lines[-1] == sentence
+        if judged.factors:
+            assert lines[-1].startswith("version 8.4 +3.0 % [+1.0, +5.0]; threads pool depends on ")
+        else:
+            assert lines[-1] == sentence
         assert sentence in page
     figures = charts.all_charts(gather(run))
     assert {path.stem for path in (run.path / "charts").glob("*.svg")} == {figure.name for figure in figures}
@@ -375,14 +379,16 @@ def test_an_undecided_cell_names_the_disturbance(disturbed: Finding, word: str) 
     assert formatting.verdict("faster", [disturbed]) == "faster"
 
 
-def test_a_factorial_run_ends_with_the_sentences_of_its_factors(
+def test_a_factorial_run_ends_with_a_line_that_ranks_its_factors(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = FACTORIAL.write(tmp_path)
     lines = shown(run, capsys)
     verdict = verdict_of(run)
     sentences = [row["sentence"] for row in verdict["factors"]]
-    assert lines[-4:] == [verdict["family"]["text"], *sentences]
+    assert lines[-2] == verdict["family"]["text"]
+    assert lines[-1].endswith("version and threads interact (95 % intervals).")
+    assert not set(sentences) & set(lines)
     assert FACTORIAL.sentence not in "\n".join(lines)
     table = [words for (variant, _), words in table_rows(lines).items() if variant == "8.4+pool"]
     assert len(table) == 4
@@ -535,3 +541,13 @@ def test_secondary_metrics_have_a_table_and_the_sentence_about_closed_loops_stan
     )
     assert "| errors per 1,000 transactions | 4.0 | 4.1 |" in markdown
     assert (page.count("In a closed loop"), markdown.count("In a closed loop")) == (1, 1)
+
+
+def test_a_variant_named_as_a_column_says_that_it_is_a_variant(tmp_path: Path) -> None:
+    run = make(tmp_path, Making(names=("change", "blocks"), connections=(10,)))
+    judge(run)
+    headings = next(line for line in as_markdown(gather(run)).splitlines() if line.startswith("| load"))
+    assert headings.split("|")[1:5] == [" load ", " variant change ", " variant blocks ", " change "]
+    page = report.write(run).read_text()
+    assert ">variant change</th>" in page
+    assert ">variant blocks</th>" in page

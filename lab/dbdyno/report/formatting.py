@@ -198,6 +198,15 @@ def ci_heading(effects: Sequence[Effect | SecondaryMetric]) -> str:
     )
 
 
+# Headings of the tables that have a column for each of two variants.
+_HEADINGS = ("load", "metric", "change", "blocks", "verdict")
+
+
+def variant_heading(name: str) -> str:
+    """The heading of a variant's column; one that has the name of another column says what it is."""
+    return compose("variant {name}", name=name) if name in _HEADINGS else name
+
+
 def factor_verdict(factor: FactorEffect, checks: Sequence[Finding] = ()) -> str:
     """The verdict on a factor, or on the interaction of two factors."""
     if factor.verdict is None:

@@ -92,8 +92,13 @@ class _Writer:
             lines.append(f"- {self._translate(formatting.SEVERITIES[check.level])} {self._escaped(text)}")
         return [*lines, ""]
 
-    def _comparison(self, comparison: Comparison) -> list[str]:
+    def _names(self, comparison: Comparison) -> tuple[str, str]:
+        """The headings of the columns of baseline and variant."""
         baseline, variant = self._report.verdict.baseline, comparison.variant
+        return formatting.variant_heading(baseline), formatting.variant_heading(variant)
+
+    def _comparison(self, comparison: Comparison) -> list[str]:
+        baseline = self._report.verdict.baseline
         ci = formatting.ci_heading(comparison.points)
         title = compose(
             "{workload}, {metric}, medians of the blocks ({change_note}):",
@@ -102,7 +107,8 @@ class _Writer:
             change_note=formatting.CHANGE_NOTE,
         )
         heading = (
-            compose("load"), baseline, variant, compose("change"), ci, compose("blocks"), compose("verdict"),
+            compose("load"), *self._names(comparison), compose("change"), ci, compose("blocks"),
+            compose("verdict"),
         )  # fmt: skip
         lines = [self._escaped(title), "", self._heading(heading), "|---|---:|---:|---:|---:|---:|---|"]
         column = comparison.points[0].confidence
@@ -141,7 +147,7 @@ class _Writer:
             return []
         ci = formatting.ci_heading([metric.curve for metric in comparison.metrics])
         heading = (
-            compose("metric"), compose("load"), self._report.verdict.baseline, comparison.variant,
+            compose("metric"), compose("load"), *self._names(comparison),
             compose("change"), ci, compose("blocks"), compose("verdict"),
         )  # fmt: skip
         return [
@@ -157,7 +163,7 @@ class _Writer:
         if not comparison.secondary_metrics:
             return []
         heading = (
-            compose("load"), compose("metric"), self._report.verdict.baseline, comparison.variant,
+            compose("load"), compose("metric"), *self._names(comparison),
             compose("change"), formatting.ci_heading(comparison.secondary_metrics),
             compose("{variant} is", variant=comparison.variant),
         )  # fmt: skip
