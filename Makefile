@@ -32,7 +32,7 @@ define stage
 TIMEFORMAT='$(1): %0R s'; time $(2)
 endef
 
-.PHONY: help build demo quick check check-rust check-python audit test test-long bench bench-truth bench-examples bench-faults what-works docs texts docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers packages-proxies packages-browser mysql foreign mariadb-plugins fuzz packages-fuzz docker FORCE
+.PHONY: help build demo quick check check-sources check-rust check-python check-and-fetch audit test test-long bench bench-truth bench-examples bench-faults what-works docs texts docs-site wheel publish lock clean rust-toolchain packages-servers packages-peers packages-proxies packages-browser mysql foreign mariadb-plugins fuzz packages-fuzz docker FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -48,13 +48,16 @@ demo: ## build, then compare a flush at every commit with one a second: about 3 
 quick: .stamps/lab $(if $(wildcard $(ENGINE) $(COMPAT)),,build) ## check the changed part in seconds: formats, linters, types, unit tests
 	@scripts/quick
 
-check: build ## run all checks that need no database server: formats, linters, types, unit tests
-	@scripts/rust-toolchain check
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target PROFILE=$(PROFILE) check-rust check-python
-	$(call stage,unit tests,$(BIN)/pytest tests/unit -m "not long" --numprocesses=auto --dist=worksteal --quiet)
+check: build check-sources ## run all checks that need no database server: formats, linters, types, unit tests
+	@$(call stage,unit tests,$(BIN)/pytest tests/unit -m "not long" --numprocesses=auto --dist=worksteal --quiet)
+
+# A recipe with $(MAKE) does nothing else, since `make --dry-run` executes it.
+check-sources: build
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target PROFILE=$(PROFILE) check-rust check-python
 
 check-rust:
-	@cargo fmt --all --check
+	@scripts/rust-toolchain check
+	cargo fmt --all --check
 	$(call stage,cargo clippy,cargo clippy --quiet --profile $(PROFILE) --workspace --all-targets --locked -- -D warnings)
 	$(call stage,cargo test,cargo test --quiet --profile $(PROFILE) --workspace --locked)
 
@@ -66,16 +69,18 @@ check-python:
 	$(call stage,imports of the lab,$(BIN)/lint-imports)
 	scripts/audit
 
-# Packages and servers are fetched while the checks run. Three processes use two CPUs, since a comparison waits for
-# its clock; what measures time runs alone.
-test: .stamps/packages ## run check, then the end-to-end tests on real servers
+# Packages and servers are fetched while the checks run.
+check-and-fetch: .stamps/packages
 	@mkdir -p target
 	$(MAKE) --no-print-directory $(TEST_NEEDS) </dev/null >target/test-needs.log 2>&1 &
 	needs=$$!
 	trap 'kill $$needs 2>/dev/null || true' EXIT
 	$(MAKE) --no-print-directory check
 	wait $$needs || { cat target/test-needs.log >&2; exit 1; }
-	$(call stage,end-to-end tests,$(BIN)/pytest tests/end_to_end -m "not alone and not long" --numprocesses=3 --dist=loadfile --no-loadscope-reorder --quiet)
+
+# Three processes use two CPUs, since a comparison waits for its clock; what measures time runs alone.
+test: check-and-fetch ## run check, then the end-to-end tests on real servers
+	@$(call stage,end-to-end tests,$(BIN)/pytest tests/end_to_end -m "not alone and not long" --numprocesses=3 --dist=loadfile --no-loadscope-reorder --quiet)
 	$(call stage,end-to-end tests that run alone,$(BIN)/pytest tests/end_to_end -m "alone and not long" --quiet)
 	$(BIN)/python -m tests.end_to_end.drop_in_matrix --passed
 
