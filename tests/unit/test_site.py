@@ -21,6 +21,7 @@ EXPERIMENTS = {
 }
 
 
+@pytest.mark.long
 def test_the_site_builds_without_a_dead_link_and_needs_no_network(tmp_path: Path) -> None:
     build = subprocess.run(
         [sys.executable, "-m", "mkdocs", "--quiet", "build", "--site-dir", str(tmp_path)],

@@ -12,7 +12,14 @@ from dbdyno.experiment.differences import is_identical
 EXPERIMENTS = 30
 
 
-@pytest.mark.parametrize("index", range(len(guarantees())))
+# A third of the guarantees runs often; test-long runs the others.
+@pytest.mark.parametrize(
+    "index",
+    [
+        pytest.param(index, marks=() if index % 3 == 0 else pytest.mark.long)
+        for index in range(len(guarantees()))
+    ],
+)
 def test_a_guarantee_is_kept(index: int) -> None:
     for row in measure(index, Sample(max(1, EXPERIMENTS // guarantees()[index].cost))):
         assert row.holds, f"{row.guarantee}: {row.measured:.1%} of {row.experiments}, limit {row.limit:.1%}"
