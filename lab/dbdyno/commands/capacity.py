@@ -40,9 +40,7 @@ def capacity(  # noqa: PLR0917 — one parameter per option; typer passes them b
     workload: _Workload = "oltp_read_write",
     connections: Annotated[str, typer.Option(help="The most connections that are busy at once.")] = "64",
     time: Annotated[str, typer.Option(help="Duration of a trial.")] = "5s",
-    warmup: Annotated[
-        str | None, typer.Option(help="Warm-up of a trial (default: until throughput is steady).")
-    ] = None,
+    warmup: Annotated[str, typer.Option(help="Warm-up of a trial.")] = "2s",
     blocks: Annotated[int, typer.Option(help="How often each rate is measured; 6 give an interval.")] = 6,
     tables: Annotated[int | None, typer.Option(help="Number of tables (default: 1).")] = None,
     table_size: Annotated[int | None, typer.Option(help="Rows per table (default: 10000).")] = None,

@@ -229,6 +229,8 @@ def _conclude(stored: Run, end: Conclusion) -> NoReturn:
         verdict = judge(stored)
         if highest := peak(verdict):
             announce(highest)
+        for capacity in verdict.capacities or ():
+            print(capacity.sentence)
         for finding in verdict.checks:
             if finding not in printed and finding.code != _TRIAL_FAILED:
                 print_finding(finding)

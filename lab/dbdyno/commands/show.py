@@ -32,7 +32,8 @@ def show(  # noqa: PLR0917 — one parameter per option; typer passes them by na
     with stored.reading():
         judge_if_needed(stored, output.language)
         experiment = stored.experiment()
-        if output.quiet or output.as_json or len(experiment.variants) > 1:
+        is_compared = len(experiment.variants) > 1 or experiment.load.latency_objective is not None
+        if output.quiet or output.as_json or is_compared:
             result.show(stored, experiment, output)
         else:
             trials, verdict = stored.trials(), stored.verdict()

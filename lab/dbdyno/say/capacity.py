@@ -113,7 +113,7 @@ def _limit(use: Use) -> Text:
             reads=use.reads_per_s or 0.0,
             writes=use.writes_per_s or 0.0,
         )
-        if use.writes_per_s is not None
+        if (use.reads_per_s or 0.0) + (use.writes_per_s or 0.0) >= 1.0
         else ""
     )
     return compose(
