@@ -20,18 +20,20 @@ pub(crate) struct GapRecorder {
 }
 
 impl GapRecorder {
-    /// Records that an event completed.
+    /// Records that an event completed. One that completed before its span began counts from the beginning: the
+    /// span's end was read after it.
     #[inline]
     pub(crate) fn complete_event(&mut self, end: Nanos) {
+        let end = end.max(self.since);
         if end >= self.since + SHORTEST || self.gaps.is_empty() {
             self.gaps.push((self.since, end));
         }
         self.since = end;
     }
 
-    /// The gaps of the span that ends at `end`; the next one begins there.
+    /// The gaps of the span that ends at `end`; the next one begins there. The last event may have completed later.
     pub(crate) fn take(&mut self, end: Nanos) -> GapList {
-        self.gaps.push((self.since, end));
+        self.gaps.push((self.since.min(end), end));
         self.since = end;
         std::mem::take(&mut self.gaps)
     }
@@ -89,7 +91,8 @@ impl GapTotals {
     }
 
     fn keep_longest(&mut self, gap: (Nanos, Nanos)) {
-        if gap.1 - gap.0 >= SHORTEST.max(self.longest.1 - self.longest.0 + 1) {
+        // An event may have completed before the phase of its span began.
+        if gap.1.saturating_sub(gap.0) >= SHORTEST.max(self.longest.1 - self.longest.0 + 1) {
             self.longest = gap;
         }
     }
@@ -98,8 +101,8 @@ impl GapTotals {
         Gaps {
             longest_us: (self.longest.1 - self.longest.0) / 1000,
             longest_start_us: self.longest.0 / 1000,
-            leading_us: (self.first.unwrap_or(self.end) - self.start) / 1000,
-            trailing_us: (self.end - self.since) / 1000,
+            leading_us: self.first.unwrap_or(self.end).saturating_sub(self.start) / 1000,
+            trailing_us: self.end.saturating_sub(self.since) / 1000,
         }
     }
 }
@@ -134,6 +137,21 @@ mod tests {
         assert_eq!(seen(&[10, 15]), [85, 15, 10, 85]);
         assert_eq!(seen(&[]), [100, 0, 100, 100]);
         assert_eq!(seen(&[0]), [100, 0, 0, 100]);
+    }
+
+    #[test]
+    fn an_event_beyond_the_limits_of_its_span_makes_no_gap_of_negative_length() {
+        // The last event of the first span completed after its end, the first one of the second before its beginning.
+        let mut recorder = GapRecorder { since: 0, gaps: GapList::new() };
+        recorder.complete_event(101 * MS);
+        let first = recorder.take(100 * MS);
+        recorder.complete_event(99 * MS);
+        let second = recorder.take(200 * MS);
+        assert!(first.iter().chain(&second).all(|gap| gap.0 <= gap.1), "{first:?} {second:?}");
+        let mut totals = GapTotals::new(150 * MS);
+        totals.add(&gaps((0, 100), &[50]));
+        assert_eq!(totals.to_record().leading_us, 0);
+        assert_eq!(record(&[first, second]).longest_us, 101_000);
     }
 
     #[test]
