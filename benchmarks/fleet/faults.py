@@ -190,7 +190,9 @@ def _outcome(scene: Scene, fault: Fault, code: int, text: str, stopped_s: float 
         kept = f"{len(done)} of {len(run.schedule())} trials"
     seen = "; ".join(reasons) or _finding(run)
     if code == ExitCode.NOT_COMPARABLE:
-        seen += "; then: " + next((line for line in text.splitlines() if line.startswith("dbdyno: ")), "")
+        # An error, or what stopped the run.
+        why = [line for line in text.splitlines() if line.startswith(("dbdyno: ", "stop ", "Not comparable"))]
+        seen += "; then: " + " ".join(why)
     outcome = Outcome(code, seen, stopped_s if fault.is_fatal else None, kept)
     outcome.problems += [problem for trial in done for problem in check_sum(trial)]
     if fault.is_driver:

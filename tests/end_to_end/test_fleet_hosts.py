@@ -42,6 +42,7 @@ def test_doctor_examines_every_host_and_the_way_to_the_servers(made: Scene) -> N
     assert "fails" not in answer.stdout
 
 
+@pytest.mark.alone
 def test_a_trial_that_loses_an_engine_runs_again(made: Scene) -> None:
     outcome = observe(made, fault("`kill -9` of an engine"))
     assert outcome.problems == []
