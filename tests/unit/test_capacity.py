@@ -20,7 +20,7 @@ from tests.unit.sentences import check_sentences
 from tests.unit.stored_run import Making
 
 from dbdyno.checks.design import support_of_verdict
-from dbdyno.decide.capacity import Capacities, OneCapacity, Use, _of, capacity_of_only_variant
+from dbdyno.decide.capacity import Capacities, MeasuredCapacity, Use, _of, capacity_of_only_variant
 from dbdyno.decide.comparison import Comparison, comparison_entry
 from dbdyno.decide.decision import compare_all
 from dbdyno.decide.gate import result
@@ -95,7 +95,7 @@ def test_the_crossing_is_interpolated(latencies: list[float], capacity: tuple[fl
     assert (math.exp(low), math.exp(high)) == pytest.approx(capacity)
 
 
-def only_variant(name: str, seed: int = 5, blocks: int = 8) -> OneCapacity:
+def only_variant(name: str, seed: int = 5, blocks: int = 8) -> MeasuredCapacity:
     """The capacity of one of the simulated variants, as if it were alone."""
     of = simulated.of_blocks(blocks, simulated.PLANTED)
     trials = simulated.simulate(of, simulated.PLANTED, np.random.default_rng(seed))

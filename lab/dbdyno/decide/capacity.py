@@ -146,7 +146,7 @@ class Use:
 
 
 @dataclass(frozen=True)
-class OneCapacity:
+class MeasuredCapacity:
     """The capacity of the only variant of a run under one workload."""
 
     workload: str
@@ -164,7 +164,7 @@ class OneCapacity:
 
 def capacity_of_only_variant(
     trials: Sequence[MeasuredTrial], costs: Mapping[int, Mapping[str, Cost]], load: Load, cpus: int | None
-) -> OneCapacity | None:
+) -> MeasuredCapacity | None:
     """The capacity under the workload whose trials these are, by the signed-rank method on the logarithm of
     each block; None without a block that has a result at every rate.
 
@@ -179,7 +179,7 @@ def capacity_of_only_variant(
     estimate = hodges_lehmann(lows, -math.inf), hodges_lehmann(highs, math.inf)
     low, high = interval(lows, ALPHA, -math.inf), interval(highs, ALPHA, math.inf)
     met = [rate for rate in rates if math.log(rate) <= estimate[0]]
-    return OneCapacity(
+    return MeasuredCapacity(
         trials[0].workload,
         load.latency_objective,
         rates,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dbdyno.decide.capacity import OneCapacity, Use
+from dbdyno.decide.capacity import MeasuredCapacity, Use
 from dbdyno.experiment.load import rate_text
 from dbdyno.finding import Finding
 from dbdyno.say.caveats import with_caveats
@@ -15,7 +15,7 @@ from dbdyno.text import Text, compose, join
 
 
 def capacity_sentence(
-    capacity: OneCapacity, variant: str, connections: int, findings: Sequence[Finding]
+    capacity: MeasuredCapacity, variant: str, connections: int, findings: Sequence[Finding]
 ) -> str:
     """The sentence; `connections` is the maximum number of busy connections, `findings` the relevant ones."""
     where = compose(
@@ -28,7 +28,7 @@ def capacity_sentence(
     return with_caveats(join("; ", parts), (), findings)
 
 
-def _advice(capacity: OneCapacity) -> str:
+def _advice(capacity: MeasuredCapacity) -> str:
     """What limits the capacity, or the rates to give."""
     low, high = capacity.estimate
     if low is None:
@@ -38,7 +38,7 @@ def _advice(capacity: OneCapacity) -> str:
     return _limit(capacity.use) if capacity.use else ""
 
 
-def _rate(capacity: OneCapacity, variant: str) -> Text:
+def _rate(capacity: MeasuredCapacity, variant: str) -> Text:
     low, high = capacity.estimate
     names = {"variant": variant, "objective": capacity.objective.text()}
     if low is None:
@@ -59,7 +59,7 @@ def _rate(capacity: OneCapacity, variant: str) -> Text:
     )
 
 
-def _interval(capacity: OneCapacity) -> Text:
+def _interval(capacity: MeasuredCapacity) -> Text:
     if capacity.interval is None:
         return compose("too few blocks for an interval: {number} are needed", number=blocks_needed(ALPHA))
     confidence = round((1 - ALPHA) * 100)
