@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out tests of the drop-in that have passed on its present source (`drop_in_matrix`)."""
-    # A file or a test that somebody names is run.
+    # A file or a test that the command line names runs.
     names_files = any(".py" in argument for argument in config.args)
     if names_files or config.getoption("--all-drop-ins", default=False) or not drop_in_matrix.has_passed():
         return

@@ -1,8 +1,8 @@
-"""Whether the drop-in for sysbench is tried on one server by one way, or on all servers by both ways.
+"""Whether the tests of sysbench's drop-in run on one server by one way, or on all servers by both ways.
 
-The drop-in's source, its tests and nothing else decide the outcome of these tests, and there are hundreds. If
-all have passed on what is here, `make test` runs those on MariaDB by the native way. `--passed` records that
-they did; `make test` calls it after a run of all.
+Only the drop-in's sources and its tests decide the outcome of these tests, and there are hundreds. If all of
+them have passed on the present files, `make test` runs those on MariaDB by the native way. `--passed` records
+that they have passed; `make test` calls it after a run of all.
 """
 
 from __future__ import annotations
@@ -23,7 +23,14 @@ _SOURCES = (
     "compat/**/*.lua",
     "compat/**/Cargo.toml",
 )
-_TESTS = ("test_sysbench_*.py", "differential*.py")
+# Relative to the folder `tests`.
+_TESTS = (
+    "end_to_end/test_sysbench_*.py",
+    "end_to_end/differential*.py",
+    "end_to_end/mysql_server.py",
+    "fixtures/shop.lua",
+    "unprinting.py",
+)
 # Fixtures that are a server of another product than MariaDB.
 _OTHER_SERVERS = {"pgsbtest", "mysbtest"}
 
@@ -33,7 +40,7 @@ def _files() -> Iterator[Path]:
     for pattern in _SOURCES:
         yield from sorted(_ROOT.glob(pattern))
     for pattern in _TESTS:
-        yield from sorted(Path(__file__).parent.glob(pattern))
+        yield from sorted((_ROOT / "tests").glob(pattern))
 
 
 def _digest() -> str:
@@ -45,7 +52,7 @@ def _digest() -> str:
 
 
 def has_passed() -> bool:
-    """Whether all tests of the drop-in have passed on the files that are here."""
+    """Whether all tests of the drop-in have passed on the present files."""
     return _PASSED.exists() and _PASSED.read_text().strip() == _digest()
 
 

@@ -52,11 +52,11 @@ def support_of_verdict(experiment: Experiment) -> Iterator[Finding]:
     for K = 1, 7 for three, 8 for six. With `design.stop`, `max_blocks` and `max_time` must allow for the
     first look that can give a verdict (8 blocks for K = 1, 9 for two). Points in a fixed order run in the
     state that earlier points left. The percentile of a latency objective needs at least 30 transactions
-    beyond it in each trial. With a single variant nothing is compared, but a
-    latency objective has its capacity. Several declared differences between a
-    variant and the baseline are confounded, unless the variants are all combinations of declared factors,
-    whose effects the judge separates. CPU time per transaction needs servers whose processes dbdyno sees:
-    without, it is a stop if it is the metric of the verdict. Each of these is a warning. Identical variants
+    beyond it in each trial. With a single variant nothing is compared, but with a latency objective its
+    capacity is known. Several declared differences between a variant and the baseline are confounded, unless
+    the variants are all combinations of declared factors, whose effects the judge separates. CPU time per
+    transaction needs servers whose processes dbdyno sees: without, it is a stop if it is the metric of the
+    verdict. Each of these is a warning. Identical variants
     are a note: an A/A test, which measures the noise floor.
     """
     yield from _block_findings(experiment)

@@ -75,7 +75,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     fleet: options.Fleet = None,
     max_loss: options.MaxLoss = None,
     undecided: options.UndecidedAs = None,
-    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
+    no_report: options.NoReport = False,
     share_machine: options.ShareMachine = False,
     open_report: options.OpenReport = False,
     report_folder: options.ReportFolder = None,

@@ -68,6 +68,9 @@ Fleet = Annotated[
     int | None,
     typer.Option(metavar="N", help="Make the load from N load generators ([fleet] engines; docs/fleet.md)."),
 ]
+NoReport = Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")]
+Tables = Annotated[int | None, typer.Option(help="Number of tables (default: 1).")]
+TableSize = Annotated[int | None, typer.Option(help="Rows per table (default: 10000).")]
 Results = Annotated[Path, typer.Option(help="Folder in which runs are stored.")]
 RESULTS = Path("results")
 AnyRun = Annotated[

@@ -40,7 +40,7 @@ def replicate(  # noqa: PLR0917 — one parameter per option; typer passes them 
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the newest run of this experiment.")
     ] = False,
-    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
+    no_report: options.NoReport = False,
     share_machine: options.ShareMachine = False,
     _verbose: options.Verbose = False,
     result_format: options.ResultFormat = options.TextFormat.TEXT,

@@ -89,8 +89,8 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     warmup: Annotated[str, typer.Option(help="Warm-up before each measurement.")] = "2s",
     max_rate: _MaxRate = None,
     abort_if: _AbortIf = None,
-    tables: Annotated[int | None, typer.Option(help="Number of tables (default: 1).")] = None,
-    table_size: Annotated[int | None, typer.Option(help="Rows per table (default: 10000).")] = None,
+    tables: options.Tables = None,
+    table_size: options.TableSize = None,
     workers: Annotated[
         str, typer.Option(metavar="N|auto", help="Event loops (threads) of the load generator.")
     ] = "auto",

@@ -80,12 +80,12 @@ MEAN_OF_P99 = 1.0 / math.log(100.0)
 def generator_warnings(
     warnings: Mapping[int, Sequence[EngineWarning]],
     trials: Sequence[MeasuredTrial],
-    comparisons: Sequence[Comparison],
+    every_comparison: Sequence[Comparison],
 ) -> Iterator[Finding]:
     """Warnings about the load generator, one finding per code: notes if no effect can contain much of the
     delay. `warnings` is by index of the trial.
     """
-    is_small = bool(comparisons) and all(map(_hardly_contains_delays, comparisons))
+    is_small = bool(every_comparison) and all(map(_hardly_contains_delays, every_comparison))
     lags = {index: figures.generator_lag_us for index, figures in figures_of(trials)}
     by_code: dict[str, list[tuple[int, EngineWarning]]] = defaultdict(list)
     for index, of_trial in warnings.items():
