@@ -16,7 +16,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read, read_bytes
 from dbdyno.problem import Problem
 from dbdyno.servers.disclosure import disclosure
-from dbdyno.ui.children import read_text
+from dbdyno.ui.app import read_text
 
 
 def models_in(annotation: object) -> Iterator[type[BaseModel]]:

@@ -1,10 +1,17 @@
-"""The pages of `dbdyno ui`. No other file imports NiceGUI."""
+"""The pages of `dbdyno ui`, and the commands of dbdyno that they run as processes, whose output is shown. No other
+file imports NiceGUI.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import re
-from collections.abc import Callable, Mapping
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,20 +22,28 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from nicegui import ui
 
+from dbdyno import passwords
+from dbdyno.experiment.effects import CSV_FILE, FILE_KEYS, named_files
 from dbdyno.experiment.errors import InvalidExperiment
+from dbdyno.experiment.file_reading import parse_toml
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.reading import read_bytes
 from dbdyno.languages import translator
 from dbdyno.listening import Listener
 from dbdyno.problem import Problem
-from dbdyno.store import StoreProblem
+from dbdyno.store import StoreProblem, files
 from dbdyno.text import compose
-from dbdyno.ui import children
 from dbdyno.ui.guard import Guard
 from dbdyno.ui.pages import Pages
 
 # Seconds between two looks at a run in progress, and after the last key before a text is read.
 REFRESH_S, TYPING_S = 2.0, 0.4
+# Seconds that a check or a comparison of two runs may take.
+COMMAND_S = 120.0
+OUTPUT_BYTES_MAX = 1 << 20
+FILE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}\.toml"
 # Seconds that a page may take: two runs are compared by another process.
-PAGE_S = children.LIMIT_S + 30.0
+PAGE_S = COMMAND_S + 30.0
 # A report has no script. In a sandbox without allow-same-origin it could not use these pages if it had one.
 _REPORT_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 # Language of the texts -> that of the library's own words.
@@ -43,7 +58,7 @@ class Site:
         self.pages, self.folder, self.allow_run = pages, folder, allow_run
         self.translate = translator(pages.language)
         self._example = example
-        self._started: list[children.Comparison] = []
+        self._started: list[Comparison] = []
         self._style = "\n".join(
             resources.files(package).joinpath(name).read_text(encoding="utf-8")
             for package, name in (("dbdyno.report", "templates/report.css"), ("dbdyno.ui", "ui.css"))
@@ -57,9 +72,9 @@ class Site:
         ui.page("/new", title="dbdyno", response_timeout=PAGE_S)(self.new)
         application.get("/report/{experiment}/{folder}")(self.report)
 
-    async def start(self, file: Path) -> children.Comparison:
+    async def start(self, file: Path) -> Comparison:
         """Start the comparison of an experiment file."""
-        comparison = children.Comparison(file, self.pages.results)
+        comparison = Comparison(file, self.pages.results)
         await comparison.start()
         self._started.append(comparison)
         return comparison
@@ -128,7 +143,7 @@ class Site:
                     )
                 runs = [self.pages.find(*name.partition("/")[::2]) for name in names]
                 runs.sort(key=lambda entry: entry.path.name)
-                _, answer = await children.run_command("diff", *(str(entry.path) for entry in runs))
+                _, answer = await run_command("diff", *(str(entry.path) for entry in runs))
                 content = await asyncio.to_thread(self.pages.compare, runs, answer)
             except Problem as problem:
                 content = self.pages.problem(problem.text)
@@ -194,7 +209,7 @@ class _Editor:
         """Show all errors of the text; whether there is none."""
         try:
             is_confined = not self._site.allow_run
-            children.read_text(self._text.value or "", self._site.folder, is_confined=is_confined)
+            read_text(self._text.value or "", self._site.folder, is_confined=is_confined)
         except InvalidExperiment as problem:
             self._errors.set_content(self._site.pages.render("errors.html.j2", errors=problem.errors))
             return False
@@ -208,7 +223,7 @@ class _Editor:
         if not self._read():
             return
         self._print(self._translate(compose("Checking …")))
-        _, output = await children.check(self._text.value or "", self._site.folder, self._site.pages.results)
+        _, output = await check(self._text.value or "", self._site.folder, self._site.pages.results)
         self._print(output)
 
     def _print(self, text: str) -> None:
@@ -219,11 +234,11 @@ class _Editor:
         if not self._site.allow_run or not self._read():
             return
         name, source = self._name.value or "", self._text.value or ""
-        if re.fullmatch(children.NAME, name) is None:
+        if re.fullmatch(FILE_NAME, name) is None:
             self._print(f"{name!r} is no name of a file such as my-question.toml")
             return
         self._print(self._translate(compose("Checking …")))
-        _, output = await children.check(source, self._site.folder, self._site.pages.results)
+        _, output = await check(source, self._site.folder, self._site.pages.results)
         self._print(output)
 
         async def begin() -> None:
@@ -239,8 +254,8 @@ class _Editor:
         """Save and start the experiment that was shown."""
         self._start_button = None
         try:
-            experiment = children.read_text(source, self._site.folder, is_confined=False)
-            file = children.save(source, self._site.folder, name)
+            experiment = read_text(source, self._site.folder, is_confined=False)
+            file = save(source, self._site.folder, name)
         except Problem as problem:
             self._print(problem.text)
             return
@@ -314,3 +329,125 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)  # type: ignore[arg-type]
         if self.started:
             self._started(self.servers[0].sockets[0].getsockname()[1])
+
+
+async def run_command(*arguments: str) -> tuple[int, str]:
+    """Exit code and output of a command that reads, such as `check`; it is ended after COMMAND_S seconds."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "dbdyno", *arguments,
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        env=passwords.whole_environment(),
+    )  # fmt: skip
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), COMMAND_S)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return 4, f"dbdyno {arguments[0]} did not end within {COMMAND_S:g} s"
+    return process.returncode or 0, output[:OUTPUT_BYTES_MAX].decode(errors="replace")
+
+
+def read_text(source: str, folder: Path, *, is_confined: bool) -> Experiment:
+    """The experiment of a text. Raises Problem with all errors; if it `is_confined`, also for a file outside
+    of `folder`, whose lines errors could show to everyone who may use the pages.
+    """
+    if is_confined:
+        # An invalid text names no file yet.
+        with contextlib.suppress(ValueError):
+            _require_within(folder, _file_keys(parse_toml(source.encode())))
+    experiment = read_bytes(source.encode(), folder / "experiment.toml")
+    if is_confined:
+        _require_within(folder, named_files(experiment))
+    return experiment
+
+
+def _file_keys(value: Any) -> Iterator[tuple[str, str]]:
+    """Key and path wherever a document names a file, also by the end of a dotted key."""
+    if isinstance(value, list):
+        for entry in value:
+            yield from _file_keys(entry)
+    elif isinstance(value, dict):
+        for key, entry in value.items():
+            if isinstance(entry, str):
+                is_file = key.rpartition(".")[2] in FILE_KEYS
+                yield from ((key, path) for path in ([entry] if is_file else CSV_FILE.findall(entry)))
+            yield from _file_keys(entry)
+
+
+def _require_within(folder: Path, named: Iterator[tuple[str, str]]) -> None:
+    for key, text in named:
+        path = (folder / Path(text).expanduser()).resolve()
+        if not path.is_relative_to(folder.resolve()):
+            raise Problem(
+                f"{key} is {text}, which is not below the current folder of dbdyno ui",
+                "Copy the file there; with --allow-run the pages read any file",
+            )
+
+
+async def check(source: str, folder: Path, results: Path) -> tuple[int, str]:
+    """What `dbdyno check` says of a text, whose relative paths begin at `folder`. Executes nothing of it."""
+    with tempfile.NamedTemporaryFile("w", dir=folder, prefix=".dbdyno-ui-", suffix=".toml") as file:
+        file.write(source)
+        file.flush()
+        code, output = await run_command("check", file.name, "--static", "--results", str(results))
+        return code, output.replace(file.name, "the experiment")
+
+
+def save(source: str, folder: Path, name: str) -> Path:
+    """Write a new experiment file. Raises Problem if there is one with another content."""
+    path = folder / name
+    try:
+        files.create(path, source.encode())
+    except FileExistsError as error:
+        if path.read_text(encoding="utf-8", errors="replace") != source:
+            raise Problem(f"{path} exists, with another content", "Choose another name") from error
+    except OSError as error:
+        raise Problem(f"{path} cannot be written: {error.strerror}") from error
+    return path
+
+
+class Comparison:
+    """A `dbdyno compare` that this process has started."""
+
+    def __init__(self, file: Path, results: Path) -> None:
+        self._output: list[str] = []
+        self._command = [sys.executable, "-m", "dbdyno", "compare", str(file), "--results", str(results)]
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Start it; its output is read until it ends."""
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+            env=passwords.whole_environment(),
+        )
+        self._reader = asyncio.create_task(self._read(self._process))
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        async for line in process.stdout:
+            self._output = [*self._output[-199:], line.decode(errors="replace").rstrip("\n")]
+        await process.wait()
+
+    @property
+    def exit_code(self) -> int | None:
+        """Its exit code; None while it runs."""
+        return None if self._process is None else self._process.returncode
+
+    @property
+    def output(self) -> str:
+        """The last lines that it has printed."""
+        return "\n".join(self._output)
+
+    async def wait(self) -> None:
+        """Wait until it has ended."""
+        if self._process is not None:
+            await self._process.wait()
+
+    def stop(self) -> None:
+        """Interrupt it, as Ctrl-C does: finished trials stay, and --resume continues."""
+        if self._process is not None and self._process.returncode is None:
+            os.kill(self._process.pid, signal.SIGINT)
