@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from dbdyno.text import Composed, Text, compose_form, join
+from dbdyno.text import Composed, Text, compose, compose_form, join
 
 Level = Literal["stop", "warn", "note"]
 
@@ -53,6 +53,11 @@ class Finding:
     def is_blocking(self) -> bool:
         """Whether the finding forbids a comparison: a stop without an override."""
         return self.level == "stop" and self.override is None
+
+    @property
+    def how_to_override(self) -> str:
+        """The option with which a comparison goes on in spite of a finding that forbids it."""
+        return compose("to go on all the same: --set 'override.{code}=\"REASON\"'", code=self.code)
 
     @property
     def summary(self) -> str:

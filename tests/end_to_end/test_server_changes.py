@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -325,6 +326,66 @@ def test_a_killed_comparison_is_found_and_resumed(theirs: Theirs, results: Path,
         assert (answer.returncode, again in answer.stderr) == (0, True), answer.stderr
     assert (theirs.state(), stored_changes()) == (at_first, [])
     theirs.data("drop")
+
+
+INDEXES = {
+    "mariadb": "SELECT 1 FROM information_schema.statistics WHERE index_name = 'by_day'",
+    "postgresql": "SELECT 1 FROM pg_indexes WHERE indexname = 'by_day'",
+}
+
+
+@pytest.mark.parametrize(
+    "theirs", ["mariadb", pytest.param("postgresql", marks=pytest.mark.long)], indirect=True
+)
+def test_an_index_on_their_table_is_there_for_its_variant_only(
+    theirs: Theirs, results: Path, tmp_path: Path
+) -> None:
+    query = theirs.server.query
+    place = "dbdyno." if theirs.product == "mariadb" else ""
+    query(f"CREATE TABLE {place}orders (id INT PRIMARY KEY, day INT NOT NULL)")
+    query(f"INSERT INTO {place}orders VALUES {', '.join(f'({i}, {i % 50})' for i in range(2_000))}")
+    rows = f"SELECT COUNT(*), SUM(day) FROM {place}orders"
+    if theirs.product == "postgresql":
+        query("ALTER TABLE orders OWNER TO dbdyno")
+    before = query(rows)
+    text = theirs.experiment(tmp_path, "1", "2").replace("set_global = true\n", "")
+    text = re.sub(r"variables = .*\n", "", text).replace('name = "changing"', 'name = "index"')
+    text = re.sub(
+        r"\[\[workload\]\].*?\[load\]\n",
+        '[[workload]]\nname = "sql"\n[workload.parameters]\nd = "uniform(0, 49)"\n[[workload.transactions]]\n'
+        'sql = "SELECT COUNT(*) FROM orders WHERE day = :d"\n[load]\n',
+        text,
+        flags=re.DOTALL,
+    )
+    text += '[variant.data]\nafter = ["CREATE INDEX by_day ON orders (day)"]\n'
+    comparing = Comparing(made(results / f"index-{theirs.product}"), text)
+
+    refusal = comparing.run("--no-report")
+    assert refusal.returncode == 4
+    assert "P28 v1: sql writes to tables that dbdyno has not created: orders (data.after)" in refusal.stderr
+    assert not query(INDEXES[theirs.product])
+
+    allowed = ("--set", "load.writes=replay")
+    end(comparing, lambda: query(INDEXES[theirs.product]), signal.SIGKILL, *allowed)
+    answer = theirs.data("list")
+    assert "CREATE INDEX by_day ON orders (day)" in answer.stdout, answer
+    if theirs.product == "mariadb":
+        restored = theirs.data("restore")
+        assert (restored.returncode, "undone: CREATE INDEX by_day" in restored.stderr) == (0, True), restored
+    answer = comparing.run("--no-report", "--resume", *allowed)
+    assert answer.returncode == 0, answer.stderr
+    blocks = [trial.meta["block"] for trial in comparing.newest().trials() if trial.is_done]
+    assert sorted(blocks) == [0, 0, 1, 1]
+    assert not query(INDEXES[theirs.product])
+    assert query(rows) == before
+
+    # An index of this name that is the owner's stays.
+    query(f"CREATE INDEX by_day ON {place}orders (day)")
+    answer = comparing.run("--no-report", *allowed)
+    assert answer.returncode == 2
+    assert "orders has an index by_day already" in answer.stderr
+    assert query(INDEXES[theirs.product])
+    query(f"DROP TABLE {place}orders")
 
 
 def made(folder: Path) -> Path:

@@ -51,13 +51,22 @@ pub fn with_plan(
 
 /// Prints the description of the plan, without reading secrets. `check` rejects plans for another program.
 pub fn describe(program: &str, check: impl FnOnce(&Plan) -> Result<(), String>) -> ExitCode {
-    match input::read_plan().and_then(|plan| check(&plan).map(|()| plan)) {
-        Ok(plan) => {
-            let description = dbdyno_workload::describe(&plan);
+    let read = || {
+        let plan = input::read_plan()?;
+        check(&plan)?;
+        Ok((
+            input::read_recording(&plan)
+                .map_err(|problem| format!("the plan is not usable:\n  {problem}"))?,
+            plan,
+        ))
+    };
+    match read() {
+        Ok((recording, plan)) => {
+            let description = dbdyno_workload::describe(&plan, recording);
             println!("{}", serde_json::to_string(&description).expect("a description is JSON"));
             ExitCode::SUCCESS
         }
-        Err(problem) => {
+        Err::<_, String>(problem) => {
             eprintln!("{program}: {problem}");
             exit::USAGE.into()
         }

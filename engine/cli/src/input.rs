@@ -12,7 +12,7 @@ use dbdyno_wire::mysql::PublicKey;
 use dbdyno_wire::tls::{Files, TlsClient};
 use dbdyno_workload::Contents;
 use dbdyno_workload::generated::GeneratedTables;
-use dbdyno_workload::replay;
+use dbdyno_workload::replay::{self, Recording};
 use dbdyno_workload::sql::columns;
 
 use crate::exit;
@@ -64,17 +64,24 @@ pub fn read_secrets(plan: &Plan) -> Result<Secrets, String> {
     reject_problems(&problems).map(|()| secrets)
 }
 
+/// Reads the recorded statements that the workload replays, if it does.
+pub fn read_recording(plan: &Plan) -> Result<Option<Arc<Recording>>, String> {
+    let custom = plan.workload.custom_sql();
+    let Some((custom, replay)) = custom.and_then(|custom| Some((custom, custom.replay.as_ref()?))) else {
+        return Ok(None);
+    };
+    let file = std::fs::File::open(&replay.file).map_err(|error| error.to_string());
+    file.and_then(|file| {
+        replay::read(replay, custom.order, plan.target.quoting(), std::io::BufReader::new(file))
+    })
+    .map(|recording| Some(Arc::new(recording)))
+    .map_err(|error| format!("workload.sql.replay: {}: {error}", replay.file))
+}
+
 /// The content of the files that the workload reads.
 fn read_files(plan: &Plan, problems: &mut Vec<String>) -> Contents {
     let Some(custom) = plan.workload.custom_sql() else { return Contents::default() };
-    let recording = custom.replay.as_ref().and_then(|replay| {
-        let file = std::fs::File::open(&replay.file).map_err(|error| error.to_string());
-        let read = file.and_then(|file| {
-            replay::read(replay, custom.order, plan.target.quoting(), std::io::BufReader::new(file))
-        });
-        let key = format!("workload.sql.replay: {}", replay.file);
-        read.map_err(|error| problems.push(format!("{key}: {error}"))).ok().map(Arc::new)
-    });
+    let recording = read_recording(plan).map_err(|problem| problems.push(problem)).ok().flatten();
     let text = |path: &str| std::fs::read_to_string(path).map_err(|error| error.to_string());
     let columns = columns::read(custom, text).map_err(|errors| problems.extend(errors)).unwrap_or_default();
     Contents { columns, recording }

@@ -109,8 +109,8 @@ fn omission_warning(recording: &Recording) -> Option<Record> {
         Record::Warning(Warning {
             code: "replay-left-out".into(),
             text: format!("{statements} recorded statements are replayed; left out: {}", what.join(", ")),
-            fix: "statements that define tables, change session settings or administer the server are not replayed; put the necessary \
-                   ones in setup or session"
+            fix: "statements that define tables, change session settings or administer the server are not replayed, nor, with writes = \"skip\", \
+                   those that write; put the necessary ones in setup or session"
                 .into(),
         })
     })

@@ -15,9 +15,11 @@ pub struct Description {
     pub schema: u32,
     /// Version of the engine.
     pub engine: String,
-    /// The statements of the workload, in the order of a transaction. Empty for scripts and replays, whose statements
-    /// are known only while they run.
+    /// The statements of the workload, in the order of a transaction. Empty for scripts, whose statements are known
+    /// only while they run, and for replays, which have `recorded`.
     pub statements: Vec<StatementDescription>,
+    /// The statements of a replay, the most frequent first; empty without one.
+    pub recorded: Vec<RecordedStatement>,
     /// Statements that every connection tries to prepare. A server may refuse some: MySQL refuses BEGIN, which
     /// is then sent as text.
     pub prepared_per_connection: u64,
@@ -46,6 +48,17 @@ pub struct StatementDescription {
     /// Rows that each execution returns or changes. A range that begins near the end of its table returns fewer.
     /// Null if the number is unknown.
     pub rows: Option<u64>,
+}
+
+/// Statements of a recorded log that differ only in their values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordedStatement {
+    /// The text, with a `?` in place of values; null for all statements that are too rare to be listed.
+    pub sql: Option<String>,
+    /// How often the log has them.
+    pub count: u64,
+    /// How many of these may write.
+    pub writes: u64,
 }
 
 /// Position of a parameter in a statement.

@@ -1,6 +1,7 @@
-//! The output of `describe`, derived from the plan without opening connections or files.
+//! The output of `describe`, derived from the plan and the log that it replays, without opening connections or files.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use dbdyno_schema::description::{Description, TableGroup};
 use dbdyno_schema::plan::{Plan, WorkloadName, limits};
@@ -11,15 +12,17 @@ use crate::generated::GeneratedTables;
 use crate::kind::Dialect;
 use crate::new_ids::NewRowIds;
 use crate::program::{Contents, Program};
+use crate::replay::Recording;
 use crate::schema::Schema;
 
-/// The description of a plan that has no errors. The statements of a script or a replay are known only during a run, so
-/// they are missing.
-pub fn describe(plan: &Plan) -> Description {
+/// The description of a plan that has no errors, and of the log that it replays. The statements of a script are known only
+/// during a run, so they are missing.
+pub fn describe(plan: &Plan, recording: Option<Arc<Recording>>) -> Description {
     let mut description = Description {
         schema: 1,
         engine: env!("CARGO_PKG_VERSION").into(),
         statements: Vec::new(),
+        recorded: recording.iter().flat_map(|recording| recording.recorded().to_vec()).collect(),
         prepared_per_connection: 0,
         tables: tables(plan),
         limits: limits::by_name(),
@@ -29,7 +32,8 @@ pub fn describe(plan: &Plan) -> Description {
         },
     };
     if plan.workload.name != WorkloadName::Lua {
-        let program = Program::from_plan(plan, &Contents::default(), NewRowIds::default());
+        let program =
+            Program::from_plan(plan, &Contents { recording, ..Contents::default() }, NewRowIds::default());
         description.statements = match &program {
             Program::Oltp(oltp) => oltp.describe_statements(),
             Program::Sql(sql) => sql.describe_statements(plan),
@@ -67,7 +71,7 @@ mod tests {
             "schema": 1, "target": {"protocol": "null"}, "workload": workload,
             "load": {"connections": 2}, "phases": {"measure_us": 1}, "seed": 1
         });
-        super::describe(&serde_json::from_value(plan).unwrap())
+        super::describe(&serde_json::from_value(plan).unwrap(), None)
     }
 
     #[test]

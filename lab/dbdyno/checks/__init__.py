@@ -5,7 +5,7 @@ registers its checks where they are written.
 docs/checks.md lists every check, its rule, and an example of the mistake that it detects.
 """
 
-from dbdyno.checks import connections, data, design, host, limits, server, settings, statements
+from dbdyno.checks import connections, data, design, host, limits, server, settings, statements, writes
 from dbdyno.checks.register import CHECKS, Check, Context, Moment, blocking_findings, codes_of, run
 from dbdyno.finding import LEVELS, Finding, Level
 
@@ -28,4 +28,5 @@ __all__ = [
     "server",
     "settings",
     "statements",
+    "writes",
 ]

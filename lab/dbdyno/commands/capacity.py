@@ -44,6 +44,7 @@ def capacity(  # noqa: PLR0917 — one parameter per option; typer passes them b
     blocks: Annotated[int, typer.Option(help="How often each rate is measured; 6 give an interval.")] = 6,
     tables: options.Tables = None,
     table_size: options.TableSize = None,
+    writes: options.Writes = None,
     assignments: options.Assignments = None,
     results: options.Results = options.RESULTS,
     no_report: options.NoReport = False,
@@ -76,7 +77,7 @@ def capacity(  # noqa: PLR0917 — one parameter per option; typer passes them b
         "tables": tables,
         "table_size": table_size,
     }
-    changes = list(assignments or [])
+    changes = [*(assignments or []), *([] if writes is None else [f"load.writes={writes}"])]
     file = choose_file(None, {name: value for name, value in typed.items() if value is not None}, changes)
     experiment = read(file, None, changes)
 

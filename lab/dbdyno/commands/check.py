@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dbdyno.run.progress import Progress
 
 _HEADINGS = {
-    "stop": "Stops (the comparison does not run, unless [override] gives a reason):",
+    "stop": "Stops (the comparison does not run):",
     "warn": "Warnings (printed with the result):",
     "note": "Notes:",
 }
@@ -123,10 +123,13 @@ def _print_findings(findings: Iterable[Finding]) -> None:
                 print(f"  {finding.summary}")
                 if finding.override is not None:
                     print(f"    overridden: {finding.override}")
+                elif finding.is_blocking:
+                    print(f"    {finding.how_to_override}")
 
 
 def _print_needs(experiment: Experiment, inspection: Inspection, made: Plan) -> None:
     """Print how long the comparison takes, how much space it needs, and which servers it uses."""
+    from dbdyno.experiment.model import OltpWorkload
     from dbdyno.run.pilot import describe_plan
     from dbdyno.run.warmup import describe_probe
 
@@ -139,7 +142,11 @@ def _print_needs(experiment: Experiment, inspection: Inspection, made: Plan) -> 
             variants.setdefault(f"{verb}: {server}", []).append(variant.name)
     for line, names in variants.items():
         print(f"{line} for {', '.join(names)}")
-    if any(not variant.server.is_private for variant in experiment.variants):
+    loads = any(
+        isinstance(workload, OltpWorkload) or workload.has_data
+        for workload in experiment.distinct_workloads()
+    )
+    if loads and any(not variant.server.is_private for variant in experiment.variants):
         keeps = "keeps" if experiment.loading.keep else "drops at the end"
         print(f"Loads: missing tables into the servers that it connects to, which dbdyno {keeps}")
     print("Installs: nothing. dbdyno uses installed programs and images, and downloads none")

@@ -27,6 +27,14 @@ _A = Annotated[
         "mariadb:NAME=VALUE,NAME=VALUE; mariadb:11.4 for a container image; or a URL of an existing server.",
     ),
 ]
+_Target = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SERVER",
+        help="The server, or its URL, of which --a and --b are settings: --a '' --b "
+        "\"after='CREATE INDEX i ON t (c)'\" compares it with and without an index.",
+    ),
+]
 _B = Annotated[
     list[str] | None,
     typer.Option("--b", metavar="SERVER", help="Server to compare with --a. Can be repeated."),
@@ -54,6 +62,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     file: options.OptionalFile = None,
     profile: options.Profile = None,
     results: options.Results = options.RESULTS,
+    target: _Target = None,
     a: _A = None,
     b: _B = None,
     workload: _Workload = None,
@@ -63,6 +72,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     warmup: _Warmup = None,
     tables: _Tables = None,
     table_size: _TableSize = None,
+    writes: options.Writes = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the newest run of this experiment.")
     ] = False,
@@ -101,11 +111,22 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
         *(assignments or []),
         *([] if count is None else [f"design.blocks={count}"]),
         *([] if max_loss is None else [f"design.max_loss_percent={options.parse_max_loss(max_loss)}"]),
+        *([] if writes is None or file is None else [f"load.writes={writes}"]),
         *([] if fleet is None else [f"fleet.engines={fleet}"]),
     ]
     load = {"connections": connections, "rate": rate, "time": time, "warmup": warmup}
-    values = {"a": a, "b": b, "workload": workload, **load, "tables": tables, "table_size": table_size}
+    values = {
+        "target": target,
+        "a": a,
+        "b": b,
+        "workload": workload,
+        **load,
+        "tables": tables,
+        "table_size": table_size,
+    }
     typed = {name: value for name, value in values.items() if value not in (None, [])}
+    if file is None and writes is not None:
+        typed["writes"] = writes
     experiment = read(file := choose_file(file, typed, changes), profile, changes)
 
     from dbdyno.commands.comparison import Source, measure

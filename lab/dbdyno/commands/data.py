@@ -207,7 +207,7 @@ def _unreachable(where: Target, problem: ServerProblem, *, forget: bool) -> list
             raise problem
         return of_url
     values = "; ".join(
-        f"{change.name} was {change.before!r} ({change.undo})"
+        f"{change.name} {change.earlier} ({change.undo})"
         for stored in of_url
         for change in stored.record.changes
     )
@@ -224,7 +224,7 @@ def _forget(server: RemoteServer, of_url: Sequence[StoredChanges], *, yes: bool)
         return
     for stored in of_url:
         for change in stored.record.changes:
-            print(f"{change.name}  earlier value {change.before!r}  {change.undo}", flush=True)
+            print(f"{change.name}  {change.earlier}  {change.undo}", flush=True)
     _confirm("forgetting these earlier values", "Forget these earlier values?", yes=yes)
     for stored in of_url:
         server.changes.forget(stored)

@@ -37,6 +37,7 @@ OPTIONS = {
     "load.warmup": "--warmup",
     "load.max_rate": "--max-rate",
     "load.abort_if": "--abort-if",
+    "load.writes": "--writes",
     "load.latency_objective.p95": "--p95",
     "load.latency_objective.p99": "--p99",
     "load.latency_objective.p999": "--p999",
@@ -192,7 +193,7 @@ def write_experiment(options: Mapping[str, Any], assignments: Sequence[str], fol
 
     Raises InvalidExperiment with all errors, which name the options instead of the keys.
     """
-    command = "dbdyno capacity" if "target" in options else "dbdyno compare"
+    command = "dbdyno capacity" if "latency_objective" in options else "dbdyno compare"
     document = make_document(options, assignments, folder, command)
     return write_new(as_toml(document), folder, document["experiment"]["name"])
 
@@ -227,19 +228,20 @@ def _document(options: Mapping[str, Any], errors: list[InputError]) -> dict[str,
     }
     if "rate" in options:
         load["rate"] = numbers("--rate", options["rate"], float, errors)
-    if "warmup" in options:
-        load["warmup"] = options["warmup"]
+    load |= {key: options[key] for key in ("warmup", "writes") if key in options}
     typed = [("--a", options.get("a") or ""), *(("--b", server) for server in options.get("b") or [""])]
-    if "target" in options:
+    if "latency_objective" in options:
         typed = [("--target", options["target"] or "")]
-    servers = [_server(option, text, errors) for option, text in typed]
-    names = _names([text for _, text in typed])
+    target = options.get("target") if "latency_objective" not in options else None
+    variants = [_variant(option, text, target, errors) for option, text in typed]
+    names = _names([text for _, text in typed], has_target=target is not None)
     name = options.get("workload") or "oltp_read_write"
     workload = workload_table(name, options.get("tables"), options.get("table_size"), lambda path: path)
     # A bundled workload, or a pattern of some.
     title = Path(name).stem if Path(name).suffix else name.replace("*", "all")
     # dbdyno cannot restore the data directory of a server that others run: it loads the tables again.
-    design: dict[str, Any] = {"state": "reset"} if any("://" in text for _, text in typed) else {}
+    is_remote = any("://" in text for text in (options.get("target") or "", *(text for _, text in typed)))
+    design: dict[str, Any] = {"state": "reset"} if is_remote else {}
     if "latency_objective" in options:
         load["latency_objective"] = options["latency_objective"]
         design["blocks"] = options["blocks"]
@@ -248,40 +250,86 @@ def _document(options: Mapping[str, Any], errors: list[InputError]) -> dict[str,
         "workload": [workload],
         "load": load,
         **({"design": design} if design else {}),
-        "variant": [{"name": name, "server": server} for name, server in zip(names, servers, strict=True)],
+        "variant": [{"name": name, **variant} for name, variant in zip(names, variants, strict=True)],
     }
 
 
-def _server(option: str, text: str, errors: list[InputError]) -> dict[str, Any]:
-    """The server of "mariadb", "mariadb:name=value,name=value", "mariadb:11.4:name=value" or of a URL."""
+# A product, an image's tag, and settings; and one setting, whose value in quotes may have commas and colons.
+_TYPED_SERVER = re.compile(r"([^:=]*)((?::[^:=,]+)*?)(?::((?:[^:=,]+=).*))?", re.DOTALL)
+_SETTING = re.compile(r"""\s*([^=,]+?)\s*=\s*('(?:[^']|'')*'|"[^"]*"|[^,]*?)\s*(?:,|$)""", re.DOTALL)
+# Settings that change the loaded data instead of a variable of the server.
+_DATA_SETTINGS = ("after", "undo")
+
+
+def _variant(option: str, text: str, target: str | None, errors: list[InputError]) -> dict[str, Any]:
+    """The variant of "mariadb", "mariadb:name=value,name=value", "mariadb:11.4:name=value" or of a URL. With
+    a `target`, the text has only settings, of which there may be none.
+    """
+    if target is not None:
+        variant = _variant("--target", target, None, errors)
+        settings = _settings(option, text, errors)
+        if (variables := settings.get("server", {}).get("variables")) and "url" in variant.get("server", {}):
+            settings["server"] = {"variables": variables, "set_global": True}
+        server = {**variant.get("server", {}), **settings.get("server", {})}
+        return {**variant, **settings, "server": server}
     if not text:
         errors.append(InputError(option, None, "this is missing", _SYNTAX))
         return {}
     if "://" in text:
-        return {"kind": "remote", "url": text}
-    product, *parts = text.split(":")
-    server: dict[str, Any] = {"product": product}
-    settings = parts.pop() if parts and "=" in parts[-1] else ""
-    if parts:
-        server |= {"kind": "docker", "image": ":".join([product, *parts])}
+        return {"server": {"kind": "remote", "url": text}}
+    match = _TYPED_SERVER.fullmatch(text)
+    product = match[1] if match else text.partition(":")[0]
+    server = {"product": product}
+    if match is None:
+        errors.append(InputError(option, text, "this is no server", _SYNTAX))
+        return {}
+    if match[2]:
+        server |= {"kind": "docker", "image": product + match[2]}
+    settings = _settings(option, match[3] or "", errors)
+    if product not in PRODUCTS:
+        errors.append(InputError(option, text, f"{product!r} is no product", _SYNTAX))
+        return {}
+    return {**settings, "server": {**server, **settings.get("server", {})}}
+
+
+def _settings(option: str, text: str, errors: list[InputError]) -> dict[str, Any]:
+    """The tables of a variant for "name=value,after='CREATE INDEX …'"."""
     variables: dict[str, Any] = {}
-    for setting in filter(None, settings.split(",")):
-        parsed = overrides.parse_assignment(setting.strip())
+    data: dict[str, Any] = {}
+    at = 0
+    while at < len(text):
+        match = _SETTING.match(text, at)
+        if match is None:
+            errors.append(InputError(option, text, f"{text[at:]!r} is no setting", _SYNTAX))
+            break
+        at = match.end()
+        name, value = match[1], match[2]
+        if name in _DATA_SETTINGS:
+            if value[:1] not in ("'", '"') or len(value) < 3:
+                errors.append(
+                    InputError(option, text, f"{name} is a statement in quotes", f"Write {name}='…'")
+                )
+            else:
+                sql = value[1:-1].replace("''", "'") if value[0] == "'" else value[1:-1]
+                data.setdefault(name, []).append(sql)
+            continue
+        parsed = overrides.parse_assignment(f"{name}={value}")
         if isinstance(parsed, InputError):
-            errors.append(InputError(option, text, f"{setting!r} is no setting", _SYNTAX))
+            errors.append(InputError(option, text, f"{match[0]!r} is no setting", _SYNTAX))
         elif parsed[0] in variables:
             errors.append(InputError(option, text, f"{parsed[0]} is there twice"))
         else:
             variables[parsed[0]] = parsed[1]
-    if product not in PRODUCTS:
-        errors.append(InputError(option, text, f"{product!r} is no product", _SYNTAX))
-        return {}
-    return {**server, **({"variables": variables} if variables else {})}
+    return {**({"server": {"variables": variables}} if variables else {}), **({"data": data} if data else {})}
 
 
-def _names(servers: Sequence[str]) -> list[str]:
+# The name of a variant without a setting, and the words of a statement that name a variant.
+_UNCHANGED, _NAME_WORDS = "unchanged", 5
+
+
+def _names(servers: Sequence[str], *, has_target: bool = False) -> list[str]:
     """Names of the variants: their settings where all have the same product, else what was typed; of a URL,
-    host and port. A name that is there twice gets a number.
+    host and port; of a statement, its first words. A name that is there twice gets a number.
     """
     products = {text.partition(":")[0] for text in servers}
     names: list[str] = []
@@ -289,6 +337,10 @@ def _names(servers: Sequence[str]) -> list[str]:
         place = text.rpartition("@")[2].partition("/")[0] if "://" in text else text
         if len(products) == 1 and "://" not in text and "=" in text:
             place = text.partition(":")[2]
+        if (statement := re.search(r"""(?:^|[:,])\s*after\s*=\s*['"]([^'"]+)""", text)) is not None:
+            place = "-".join(statement[1].split("(")[0].split()[:_NAME_WORDS])
+        elif has_target:
+            place = text or _UNCHANGED
         name = _short(_NOT_IN_NAMES.sub("-", place).strip("-._")) or "server"
         same = sum(
             entry == name or re.fullmatch(rf"{re.escape(name)}-\d+", entry) is not None for entry in names
@@ -390,6 +442,8 @@ def _sweep_document(
         load["rate"] = numbers("--rate", rate, float, errors)
     if (max_rate := options.get("max_rate")) is not None:
         load["max_rate"] = max_rate
+    if (writes := options.get("writes")) is not None:
+        load["writes"] = writes
     if (limits := options.get("abort_if")) is not None:
         try:
             load["abort_if"] = parse_abort_if(limits)

@@ -71,6 +71,14 @@ Fleet = Annotated[
 NoReport = Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")]
 Tables = Annotated[int | None, typer.Option(help="Number of tables (default: 1).")]
 TableSize = Annotated[int | None, typer.Option(help="Rows per table (default: 10000).")]
+Writes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="refuse|skip|replay",
+        help="Statements that write to tables of an existing server that dbdyno has not created: refuse the "
+        "run (default), skip those of a recorded log, or execute them (replay).",
+    ),
+]
 Results = Annotated[Path, typer.Option(help="Folder in which runs are stored.")]
 RESULTS = Path("results")
 AnyRun = Annotated[

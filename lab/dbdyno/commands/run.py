@@ -70,7 +70,7 @@ _AbortIf = Annotated[
 
 
 # Options that an experiment file takes too; the others describe a server and a load.
-_WITH_FILE = ("what", "assignments", "results", "profile", "share_machine", "_quiet", "_verbose")
+_WITH_FILE = ("what", "assignments", "writes", "results", "profile", "share_machine", "_quiet", "_verbose")
 
 
 def run(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
@@ -91,6 +91,7 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     abort_if: _AbortIf = None,
     tables: options.Tables = None,
     table_size: options.TableSize = None,
+    writes: options.Writes = None,
     workers: Annotated[
         str, typer.Option(metavar="N|auto", help="Event loops (threads) of the load generator.")
     ] = "auto",
@@ -120,7 +121,8 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
 
     if is_file and not target:
         refuse_with_file(path, [name for name in _typed(context) if name not in _WITH_FILE])
-        experiment = _read_single(path, profile, assignments or [])
+        changes = [*(assignments or []), *([] if writes is None else [f"load.writes={writes}"])]
+        experiment = _read_single(path, profile, changes)
         source = path.read_bytes()
     else:
         if profile is not None:
@@ -135,6 +137,7 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
             "abort_if": abort_if,
             "tables": tables,
             "table_size": table_size,
+            "writes": writes,
             "workers": workers,
             "fleet": fleet,
         }

@@ -37,6 +37,7 @@ from dbdyno.experiment.model import (
 )
 from dbdyno.experiment.resolving import relocate
 from dbdyno.experiment.server import UNIX_SOCKET_ONLY
+from dbdyno.experiment.sql_text import created_index
 from dbdyno.experiment.variant import PROXY_TITLES
 from dbdyno.experiment.workload import workload_title
 from dbdyno.finding import codes
@@ -172,6 +173,17 @@ def _objective_errors(experiment: Experiment) -> Iterator[InputError]:
         yield InputError(
             "load.latency_objective", None, problem, f'{fix}, or set state = "restore" or "reset"'
         )
+
+
+@rule
+def _writes_errors(load: Load, workloads: Sequence[Workload]) -> Iterator[InputError]:
+    """Errors of a load that leaves out what it cannot leave out."""
+    if load.writes != "skip":
+        return
+    for workload in workloads:
+        if not slices.only_reads(workload) and not (isinstance(workload, SqlWorkload) and workload.replay):
+            problem = f"only statements of a recorded log can be left out, and {workload.title} is none"
+            yield InputError("load.writes", "skip", problem, 'Write "refuse" or "replay"')
 
 
 @rule
@@ -394,6 +406,34 @@ def _state_errors(experiment: Experiment) -> Iterator[InputError]:
             yield InputError(f"variant[{variant.name}].data.after", None, problem, fix)
     if not experiment.design.renews_data:
         yield from _shared_database_errors(experiment)
+
+
+UNDO_FIX = 'Write undo = ["..."] in [variant.data], the statements that undo them'
+
+
+def undo_problem(variant: Variant) -> str:
+    """What `data.after` has that dbdyno cannot undo on existing tables; empty without such a statement."""
+    data, dialect = variant.data, sql_reading.dialect_of(variant.server)
+    unknown = [] if data.undo else [sql for sql in data.after if created_index(sql, dialect) is None]
+    if not unknown:
+        return ""
+    return f"dbdyno does not know how to undo {unknown[0]!r} of {variant.name!r} (data.after)"
+
+
+@rule
+def _undo_errors(experiment: Experiment) -> Iterator[InputError]:
+    """Errors of changes of existing tables, which are undone after each group of trials."""
+    for variant in experiment.variants:
+        key = f"variant[{variant.name}].data"
+        if variant.data.undo and not variant.data.after:
+            yield InputError(
+                f"{key}.undo", None, "it has no effect without after", "Write after, or leave it out"
+            )
+        loads = [
+            not isinstance(entry, SqlWorkload) or entry.has_data for entry in experiment.workloads_of(variant)
+        ]
+        if not variant.server.is_private and not all(loads) and (problem := undo_problem(variant)):
+            yield InputError(f"{key}.after", None, problem, UNDO_FIX)
 
 
 def _shared_database_errors(experiment: Experiment) -> Iterator[InputError]:

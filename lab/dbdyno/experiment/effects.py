@@ -74,7 +74,7 @@ MARKS: Mapping[str, Mapping[Effect, str]] = {
             "transport prewarm reconnect_every think_time_s think queue_limit on_lost give_up_s"
         )
     },
-    "VariantData": {Effect.SQL: "after"},
+    "VariantData": {Effect.SQL: "after undo"},
     "Proxy": {
         Effect.EXECUTES: "program basedir",
         Effect.SETTINGS: "settings",
@@ -112,7 +112,7 @@ MARKS: Mapping[str, Mapping[Effect, str]] = {
     "Load": {
         Effect.HARMLESS: (
             "connections rate arrivals think_time_s think queue_limit duration_s warmup_s prewarm transport "
-            "reconnect_every on_lost give_up_s answer_timeout_s max_rate"
+            "reconnect_every on_lost give_up_s answer_timeout_s max_rate writes"
         )
     },
     "Ramp": {Effect.HARMLESS: "from_percent duration_s"},

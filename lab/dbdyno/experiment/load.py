@@ -199,6 +199,10 @@ class Load(Shapes):
     """Longest wait of a connection for the answer to a statement; after it the trial ends, as failed."""
     max_rate: float | None = Field(default=None, ge=0.01, le=LIMITS["rate_per_s"], allow_inf_nan=False)
     """The most transactions per second of a trial, on a server that others use too."""
+    writes: Literal["refuse", "skip", "replay"] = "refuse"
+    """Statements that write to tables that dbdyno has not created, on servers that it does not start:
+    `refuse` the run, `skip` those of a recorded log, or execute (`replay`) them.
+    """
     abort_if: AbortIf | None = None
     """Limits of latency and errors; the run ends within a second when the load exceeds one."""
 

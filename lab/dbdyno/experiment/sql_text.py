@@ -172,6 +172,62 @@ def table_names(statements: Iterable[str], dialect: Dialect) -> list[str]:
     return list(names)
 
 
+# First words of statements that write nothing, if no word of `_WRITING` follows.
+_READING = ("SELECT", "WITH", "TABLE", "VALUES", "SHOW", "EXPLAIN", "DESCRIBE", "DESC")
+_HARMLESS = (
+    "BEGIN", "START", "COMMIT", "ROLLBACK", "END", "ABORT", "SAVEPOINT", "RELEASE", "SET", "USE", "ANALYZE",
+)  # fmt: skip
+_WRITING = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "INTO"})
+# MySQL's functions of these names, and the locks of a SELECT.
+_FUNCTIONS, _LOCKS = ("INSERT", "REPLACE"), ("FOR", "KEY")
+
+
+def written_tables(sql: str, dialect: Dialect) -> list[str] | None:
+    """The tables that a statement writes to, as written; [] if it may write to tables that its text does not
+    tell, as CALL does. None if it writes to none; functions of the user in a query may write all the same.
+    Raises UnreadableSql.
+    """
+    tokens = tokenize(sql, dialect)
+    words = ["'" if is_kind(t, "STRING") or is_kind(t, "IDENTIFIER") else t.text.upper() for t in tokens]
+    first = next((word for word in words if word != "("), "")
+    is_query = first in _READING
+    if not first or first in _HARMLESS or (is_query and not _has_writing_word(words)):
+        return None
+    if first == "REPLACE":
+        # sqlglot does not parse it.
+        return written_tables("INSERT" + sql[tokens[0].end + 1 :], dialect)
+    tree = parse_statement(sql, dialect)
+    if tree is None:
+        # As LOAD DATA.
+        place = next((place for place, word in enumerate(words) if word in ("INTO", TABLE)), None)
+        if place is None:
+            return []
+        place += 2 if words[place + 1 : place + 2] == [TABLE] else 1
+        named = _named(sql, tokens[place:], TABLE, dialect, must_be_new=False)
+        return [] if named is None else [named.written]
+    exp = sqlglot().exp
+    written: dict[str, None] = {}
+    kinds = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Drop, exp.Alter, exp.Into)
+    for statement in tree.find_all(*kinds, exp.TruncateTable):
+        # A DELETE from several tables names those that change apart.
+        targets = statement.args.get("tables") or [statement.this]
+        if isinstance(statement, exp.TruncateTable):
+            targets = statement.expressions
+        tables = [target.find(exp.Table) for target in targets if target is not None]
+        written |= {".".join(filter(None, (table.db, table.name))): None for table in tables if table}
+    return None if is_query and not written else list(written)
+
+
+def _has_writing_word(words: Sequence[str]) -> bool:
+    for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
+        is_function = word in _FUNCTIONS and after == "("
+        is_lock = word == "UPDATE" and before in _LOCKS
+        is_variable = word == "INTO" and after.startswith("@")
+        if word in _WRITING and not is_function and not is_lock and not is_variable:
+            return True
+    return False
+
+
 @dataclass(frozen=True)
 class Created:
     """An object that a statement creates."""
@@ -216,6 +272,69 @@ def _has_key(tokens: Sequence[Token]) -> bool:
         if is_kind(token, "LIKE") and (depth == 0 or is_kind(before, "L_PAREN")):
             return True
     return False
+
+
+@dataclass(frozen=True)
+class CreatedIndex:
+    """An index that a statement creates."""
+
+    name: str
+    # Without its schema, as the server stores it.
+    table: str
+    # The statement that drops it, and a query that returns rows if it exists.
+    drop: str
+    find: str
+
+
+def created_index(sql: str, dialect: Dialect) -> CreatedIndex | None:
+    """The index of CREATE INDEX, or of ALTER TABLE with one ADD INDEX and nothing else; None for other
+    statements, and if the index may have existed before, or has no name. Raises UnreadableSql.
+    """
+    tokens = tokenize(sql, dialect)
+    words = [token.text.upper() for token in tokens]
+    if "EXISTS" in words or not words:
+        return None
+    if words[0] == "CREATE" and "INDEX" in words[:3] and "ON" in words:
+        at = words.index("INDEX") + (2 if "CONCURRENTLY" in words else 1)
+        on = words.index("ON") + (2 if "ONLY" in words else 1)
+        if at >= words.index("ON"):
+            return None
+        index, table = tokens[at], tokens[on:]
+    elif words[:2] == ["ALTER", TABLE] and dialect is MYSQL and _is_single_addition(words):
+        key = next(place for place, word in enumerate(words) if word in ("INDEX", "KEY"))
+        index, table = tokens[key + 1], tokens[2:]
+    else:
+        return None
+    named = _named(sql, table, TABLE, dialect, must_be_new=False)
+    if named is None or index.text == "(":
+        return None
+    written = sql[index.start : index.end + 1]
+    name = index.text if is_kind(index, "IDENTIFIER") else dialect.fold(index.text)
+    literal = dialect.literal(name)
+    if dialect is MYSQL:
+        drop = f"DROP INDEX {written} ON {named.written}"
+        find = f"SHOW INDEX FROM {named.written} WHERE Key_name = {literal}"
+    else:
+        # An index is in the schema of its table.
+        schema = named.written.rpartition(".")[0]
+        drop = f"DROP INDEX {schema}.{written}" if schema else f"DROP INDEX {written}"
+        where = dialect.literal(named.place) if schema else "current_schema()"
+        find = f"SELECT 1 FROM pg_indexes WHERE indexname = {literal} AND schemaname = {where}"
+    return CreatedIndex(name, named.name, drop, find)
+
+
+def _is_single_addition(words: Sequence[str]) -> bool:
+    """Whether ALTER TABLE does nothing but ADD [UNIQUE] INDEX name (columns)."""
+    depth, commas = 0, 0
+    for word in words:
+        depth += (word == "(") - (word == ")")
+        commas += word == "," and depth == 0
+    is_index = any(
+        words[place + 1 : place + 2] in (["INDEX"], ["KEY"])
+        for place, word in enumerate(words)
+        if word in ("ADD", "UNIQUE")
+    )
+    return words.count("ADD") == 1 and not commas and is_index
 
 
 def drop_statements(objects: Sequence[Created], dialect: Dialect) -> list[str]:

@@ -94,7 +94,12 @@ class VariantData(Model):
     """`[variant.data]`: what the variant changes in the loaded data."""
 
     after: tuple[Sql, ...] = ()
-    """Statements that run once after the data are loaded, such as `CREATE INDEX`; restored with the data."""
+    """Statements that run once after the data are loaded, such as `CREATE INDEX`; restored with the data. On
+    tables that exist already they run before each group of trials, and are undone after it.
+    """
+    undo: tuple[Sql, ...] = ()
+    """Statements that undo `after` on tables that exist already; not needed for CREATE INDEX and ADD INDEX.
+    """
 
 
 class Proxy(Model):

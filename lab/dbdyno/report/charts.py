@@ -1,4 +1,4 @@
-"""All charts of a report, in the order of the page, and the card. A new chart is one file and one line here."""
+"""All charts of a report, in the order of the page, and its card. A chart is one file and one line here."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def some_loads(trials: Sequence[MeasuredTrial]) -> list[MeasuredTrial]:
 
 
 def card(report: Report, translate: Translate) -> list[Chart]:
-    """The verdict as a picture for chats: question, word, change with its interval, and the sentence. Its size is
-    the one that previews of links show uncut, 1,200 x 630 pixels.
+    """The verdict as a picture for chats: question, word, change with its interval, and the sentence. Its
+    size is the one that previews of links show uncut, 1,200 x 630 pixels.
 
     It has the first verdict, or the first suite, and counts the further ones; [] without one.
     `translate` is needed because the length of a translation decides where lines break.

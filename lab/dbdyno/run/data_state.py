@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dbdyno.checks.tables import shapes
+from dbdyno.experiment.combinations import UNDO_FIX, undo_problem
 from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload, Variant, Workload
 from dbdyno.experiment.server import Location, may_be_one_database
 from dbdyno.experiment.workload import ROW_BYTES
@@ -33,13 +34,13 @@ from dbdyno.run.loading import (
     data_key,
     must_load,
     prepare,
-    require_no_after,
     run_after,
 )
 from dbdyno.run.marked_tables import drop_command, drop_instruction
 from dbdyno.run.progress import Listener
 from dbdyno.run.times import StepTimes
 from dbdyno.servers import open_server
+from dbdyno.servers.admin.answers import shorten_statement
 from dbdyno.servers.kinds.local import WORKING_BYTES
 from dbdyno.servers.server import Server
 from dbdyno.servers.snapshots.cache import Snapshots
@@ -160,6 +161,8 @@ class DataState:
         self._state = experiment.design.state
         # Servers that have begun a group, each with the title of the workload whose tables it has.
         self._prepared: set[tuple[Server, str]] = set()
+        # Those whose tables existed before the run, so that `data.after` is undone after each group.
+        self._existing: set[tuple[Server, str]] = set()
         self._places: dict[Location, Place] = {}
         self._snapshots = Snapshots(workspace)
 
@@ -264,6 +267,16 @@ class DataState:
         elif is_first and not variant.server.is_private and self._state != "restore":
             with self._times.step("loading"):
                 self._load(server, workload, variant)
+        if variant.data.after and (server, workload.title) in self._existing:
+            if problem := undo_problem(variant):
+                raise Problem(
+                    f"the tables of {workload.title} exist already, and {problem}", UNDO_FIX, ExitCode.USAGE
+                )
+            self._listen(
+                progress.Step(f"{variant.name}: {'; '.join(map(shorten_statement, variant.data.after))}")
+            )
+            with self._times.step("restoring"):
+                server.change_data(variant.data.after, variant.data.undo)
         self._prepared.add((server, workload.title))
 
     def finish_group(self, server: Server, following: Sequence[Server]) -> None:
@@ -288,7 +301,7 @@ class DataState:
         if not (is_loaded := self._place(server).has(workload)) and variant.data.after:
             tables = describe(self._experiment, workload, server.address().protocol).table_names()
             if shapes(server, tables):
-                require_no_after(workload, variant, server)
+                self._existing.add((server, workload.title))
         # The tables of each step that the engine reports.
         steps: dict[str, list[str]] = {}
 
@@ -299,7 +312,7 @@ class DataState:
         # Tables that already exist belong to an earlier run with keep = true.
         if "kept" not in steps:
             self._change(server, Loaded(server, workload))
-        if not is_loaded:
+        if not is_loaded and (server, workload.title) not in self._existing:
             run_after(variant, server, self._listen)
         if "created" in steps:
             server.finish_background_work(steps["created"])
@@ -325,7 +338,7 @@ class DataState:
                     + (drop_instruction(server) or "drop them yourself"),
                     ExitCode.USAGE,
                 )
-            require_no_after(workload, variant, server)
+            self._existing.add((server, workload.title))
             return
         prepare(self._experiment, workload, server, self._engine, self._listen)
         self._change(server, Loaded(server, workload))

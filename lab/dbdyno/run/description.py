@@ -79,11 +79,24 @@ class Tables:
 
 
 @dataclass(frozen=True)
+class Recorded:
+    """Statements of a recorded log that differ only in their values, with a `?` in place of these."""
+
+    # None: all statements that are too rare to be listed.
+    sql: str | None
+    count: int
+    # How many of them may write.
+    writes: int
+
+
+@dataclass(frozen=True)
 class Description:
     """The statements and tables of a plan, for one server protocol."""
 
     # The statements in the order of the plan; empty for scripts and replays.
     statements: tuple[Statement, ...]
+    # Those of a replay, the most frequent first.
+    recorded: tuple[Recorded, ...]
     prepared_per_connection: int
     tables: tuple[Tables, ...]
 

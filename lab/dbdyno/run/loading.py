@@ -186,22 +186,6 @@ def run_after(variant: Variant, server: Server, listen: Listener) -> None:
                 ) from problem
 
 
-def require_no_after(workload: Workload, variant: Variant, server: Server) -> None:
-    """Raise Problem if a variant changes data that dbdyno has not loaded."""
-    if not variant.data.after:
-        return
-    fix = "change the tables yourself and remove data.after"
-    why = f"{workload.title} loads no tables"
-    if not isinstance(workload, SqlWorkload | ScriptWorkload) or workload.has_data:
-        fix = f"Drop the tables, name another database, or {fix}"
-        why = f"the tables of {workload.title} in {server.address().database} exist already"
-    raise Problem(
-        f"{why}; dbdyno runs data.after of {variant.name!r} only on tables that this run has loaded",
-        fix,
-        ExitCode.USAGE,
-    )
-
-
 def must_load(workload: SqlWorkload | ScriptWorkload, server: Server) -> bool:
     """Whether the setup of a user-written workload must run on a server.
 

@@ -70,6 +70,8 @@ def plan(
         },
         "prewarm": load.prewarm,
     }
+    if load.writes == "skip" and "replay" in document["workload"].get("sql", {}):
+        document["workload"]["sql"]["replay"]["skip_writes"] = True
     if session:
         document["session"] = list(session)
     if point is not None:

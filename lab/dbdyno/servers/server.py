@@ -178,6 +178,12 @@ class Server(ABC):
         `tables` are the SQL names of the loaded tables; on a remote server dbdyno changes no other tables.
         """
 
+    def change_data(self, after: Sequence[str], undo: Sequence[str]) -> None:
+        """Execute statements on tables that dbdyno has not created, once until `stop`, which undoes them.
+        Raises ServerProblem.
+        """
+        raise NotImplementedError("a server that dbdyno starts has no such tables")
+
     @abstractmethod
     def stop(self, *, clean: bool) -> None:
         """Stop the server; `clean=False` kills a server whose data will be discarded. Idempotent."""

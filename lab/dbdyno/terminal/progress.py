@@ -410,3 +410,5 @@ def print_finding(finding: Finding) -> None:
     announce(f"{finding.level} {finding.summary}")
     if finding.override is not None:
         announce(f"  overridden: {finding.override}")
+    elif finding.is_blocking:
+        announce(f"  {finding.how_to_override}")

@@ -189,6 +189,8 @@ def show_findings(verdict: VerdictFile, translate: Translator = IN_ENGLISH) -> N
         print_text(console, translate(text), "bold red" if first.is_blocking else "yellow", indent=2)
         if first.override:
             print_text(console, translate(compose("  overridden: {reason}", reason=first.override)), indent=2)
+        elif first.is_blocking:
+            print_text(console, translate(join("", ("  ", first.how_to_override))), indent=2)
     if notes := len(verdict.checks) - len(shown):
         text = compose_count(notes, "{number} note in the report", "{number} notes in the report")
         print_text(console, translate(text))

@@ -1,5 +1,5 @@
-"""The pages of `dbdyno ui`, and the commands of dbdyno that they run as processes, whose output is shown. No other
-file imports NiceGUI.
+"""The pages of `dbdyno ui`, and the commands of dbdyno that they run as processes, whose output is shown. No
+other file imports NiceGUI.
 """
 
 from __future__ import annotations

@@ -22,6 +22,9 @@ pub struct Replay {
     /// `in-order`, by each user in order `each-in-order`. None: the list is repeated until the phases end.
     #[serde(default)]
     pub times: Option<u32>,
+    /// Leaves out statements that may write.
+    #[serde(default)]
+    pub skip_writes: bool,
 }
 
 /// Format of a file of recorded statements.

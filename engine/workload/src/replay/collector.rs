@@ -1,13 +1,15 @@
 //! Collects the statements of a log that dbdyno replays, grouped by transaction.
 //!
 //! dbdyno replays statements that read or write data, and statements that begin or end transactions. It skips and counts
-//! session settings, table definitions, administration, and statements that read or write files.
+//! session settings, table definitions, administration, and statements that read or write files; if the plan says so, also
+//! those that may write.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use dbdyno_schema::placeholders::{Quoting, first_word};
-use dbdyno_schema::plan::{TransactionOrder, limits};
+use dbdyno_schema::description::RecordedStatement;
+use dbdyno_schema::placeholders::{Quoting, first_word, quoted_or_comment_length};
+use dbdyno_schema::plan::{Replay, TransactionOrder, limits};
 use dbdyno_schema::record::StatementKind;
 
 use super::entry::{LogAction, LogEntry};
@@ -49,7 +51,7 @@ enum Role {
 /// Groups the entries of a log into transactions.
 #[derive(Debug)]
 pub(super) struct TransactionCollector<'a> {
-    database: Option<&'a str>,
+    replay: &'a Replay,
     order: TransactionOrder,
     quoting: Quoting,
     sessions: HashMap<u64, Session>,
@@ -68,9 +70,9 @@ pub(super) struct TransactionCollector<'a> {
 }
 
 impl<'a> TransactionCollector<'a> {
-    pub(super) fn new(database: Option<&'a str>, order: TransactionOrder, quoting: Quoting) -> Self {
+    pub(super) fn new(replay: &'a Replay, order: TransactionOrder, quoting: Quoting) -> Self {
         Self {
-            database,
+            replay,
             order,
             quoting,
             sessions: HashMap::new(),
@@ -139,6 +141,7 @@ impl<'a> TransactionCollector<'a> {
                     None => self.add_single(number),
                 }
             }
+            Role::Data if self.replay.skip_writes && may_write(&word, sql, self.quoting) => self.skip(word),
             Role::Data | Role::Savepoint => {
                 if session.open.is_none() && session.autocommit_off {
                     let begin = self.count_text("BEGIN");
@@ -155,7 +158,7 @@ impl<'a> TransactionCollector<'a> {
 
     /// Why `replay.database` does not select the statements of a session; `None` if it does.
     fn outside_selection(&mut self, session: &Session) -> Option<&'static str> {
-        let selected = self.database?;
+        let selected = self.replay.database.as_deref()?;
         match session.database.as_deref() {
             Some(name) if name == selected => None,
             Some(name) => {
@@ -242,7 +245,8 @@ impl<'a> TransactionCollector<'a> {
         }
         let statements = self.counts.iter().sum();
         let (texts, kinds) = self.rank_kinds();
-        Ok(Recording { texts, transactions, weights, kinds, skipped: self.skipped, statements })
+        let recorded = self.count_writes(&texts, &kinds);
+        Ok(Recording { texts, transactions, weights, kinds, recorded, skipped: self.skipped, statements })
     }
 
     fn describe_empty_log(&self) -> String {
@@ -256,7 +260,7 @@ impl<'a> TransactionCollector<'a> {
         match (names.is_empty() && unknown.is_none(), skipped.is_empty()) {
             (false, _) => format!(
                 "contains no statement of the database {}, which replay.database selects; {others}",
-                self.database.unwrap_or_default(),
+                self.replay.database.as_deref().unwrap_or_default(),
             ),
             (true, false) => {
                 format!("contains no statement that reads or writes data; skipped: {}", skipped.join(", "))
@@ -265,6 +269,27 @@ impl<'a> TransactionCollector<'a> {
                 "contains no statement; check that replay.format is the format of the file".into()
             }
         }
+    }
+
+    /// How often each kind was recorded.
+    fn count_writes(&self, texts: &[Text], kinds: &[StatementKind]) -> Vec<RecordedStatement> {
+        let mut recorded: Vec<RecordedStatement> = kinds
+            .iter()
+            .enumerate()
+            .map(|(rank, kind)| RecordedStatement {
+                sql: (rank < KINDS_MAX).then(|| kind.sql.clone()),
+                count: 0,
+                writes: 0,
+            })
+            .collect();
+        for (text, &count) in texts.iter().zip(&self.counts) {
+            let entry = &mut recorded[text.kind as usize];
+            entry.count += count;
+            if may_write(&first_word(&text.sql, self.quoting), &text.sql, self.quoting) {
+                entry.writes += count;
+            }
+        }
+        recorded
     }
 
     /// The distinct texts, and the statement kinds, most frequent kind first.
@@ -336,6 +361,45 @@ fn role(word: &str, sql: &str) -> Role {
         "SET" => autocommit_value(&uppercase_prefix(200)).map_or(Role::Other, Role::Autocommit),
         _ => Role::Other,
     }
+}
+
+/// Whether a statement that begins with `first` may change rows or tables. In doubt it may: a procedure can do anything, and
+/// functions of the user in a query, which can too, are the only writes that are not found.
+fn may_write(first: &str, sql: &str, quoting: Quoting) -> bool {
+    match first {
+        "SELECT" | "WITH" | "TABLE" | "VALUES" => {}
+        "BEGIN" | "START" | "COMMIT" | "ROLLBACK" | "END" | "ABORT" | "SAVEPOINT" | "RELEASE" => {
+            return false;
+        }
+        _ => return true,
+    }
+    let (mut at, mut before) = (0, "");
+    while at < sql.len() {
+        let quoted = quoted_or_comment_length(sql, at, quoting);
+        let length =
+            sql[at..].bytes().take_while(|&byte| byte.is_ascii_alphanumeric() || byte == b'_').count();
+        if quoted > 0 || length == 0 {
+            at += if quoted > 0 { quoted } else { sql[at..].chars().next().map_or(1, char::len_utf8) };
+            continue;
+        }
+        let (word, rest) = (&sql[at..at + length], sql[at + length..].trim_start());
+        let is = |name: &str| word.eq_ignore_ascii_case(name);
+        let follows = |name: &str| before.eq_ignore_ascii_case(name);
+        let writes = if is("INSERT") || is("REPLACE") {
+            !rest.starts_with('(') // MySQL has functions of these names.
+        } else if is("UPDATE") {
+            !follows("FOR") && !follows("KEY") // Locks of a SELECT.
+        } else if is("INTO") {
+            !rest.starts_with('@') // A variable of the session.
+        } else {
+            is("DELETE") || is("MERGE")
+        };
+        if writes {
+            return true;
+        }
+        (at, before) = (at + length, word);
+    }
+    false
 }
 
 /// The value that a SET statement assigns to autocommit. `sql` is in upper case.

@@ -45,7 +45,7 @@ pub fn read(
     quoting: Quoting,
     input: impl BufRead,
 ) -> Result<Recording, String> {
-    let mut collector = TransactionCollector::new(replay.database.as_deref(), order, quoting);
+    let mut collector = TransactionCollector::new(replay, order, quoting);
     let mut on_entry = |entry: LogEntry<'_>| collector.add(&entry);
     match replay.format {
         LogFormat::Queries => queries::read(input, quoting, &mut on_entry),

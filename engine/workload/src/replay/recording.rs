@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use dbdyno_schema::description::RecordedStatement;
 use dbdyno_schema::record::{StatementClass, StatementKind};
 
 /// Transactions and statements of a replay.
@@ -14,6 +15,8 @@ pub struct Recording {
     /// How often each transaction was recorded; only for weighted order.
     pub(super) weights: Vec<f64>,
     pub(super) kinds: Vec<StatementKind>,
+    /// For each kind its text, how often it was recorded, and how often with a statement that may write.
+    pub(super) recorded: Vec<RecordedStatement>,
     /// Number of statements that are not replayed, by reason.
     pub(super) skipped: BTreeMap<String, u64>,
     /// Number of replayed statements, with repetitions.
@@ -33,5 +36,10 @@ impl Recording {
     /// Number of replayed statements, with repetitions, and the number of statements that are not replayed, by reason.
     pub fn counts(&self) -> (u64, &BTreeMap<String, u64>) {
         (self.statements, &self.skipped)
+    }
+
+    /// The recorded statements by kind, the most frequent first.
+    pub fn recorded(&self) -> &[RecordedStatement] {
+        &self.recorded
     }
 }

@@ -372,3 +372,43 @@ fn statements_are_counted_by_their_texts_without_values() {
     let kinds = self::program(&many, json!({"replay": {}})).describe();
     assert_eq!((kinds.len(), kinds[200].kind.as_str()), (201, "others"));
 }
+
+/// Statements of a log, and how many of them may write.
+const WRITES: &[(&str, u64)] = &[
+    ("SELECT c FROM t WHERE a='INSERT INTO t'", 0),
+    ("SELECT REPLACE(a, 'x', 'y'), INSERT(b, 1, 2, 'z') FROM t FOR UPDATE", 0),
+    ("SELECT a INTO @b FROM t", 0),
+    ("SELECT a INTO copied FROM t", 1),
+    ("WITH d AS (SELECT 1) SELECT * FROM d", 0),
+    ("WITH d AS (DELETE FROM t RETURNING *) SELECT * FROM d", 1),
+    ("INSERT INTO t VALUES (1)", 1),
+    ("/* SELECT */ UPDATE t SET a=1", 1),
+    ("CALL p()", 1),
+    ("BEGIN", 0),
+    ("COMMIT", 0),
+];
+
+#[test]
+fn what_may_write_is_counted_and_can_be_left_out() {
+    for (sql, writes) in WRITES {
+        let recording = recording("queries", TransactionOrder::InOrder, &format!("SELECT 1;{sql};"));
+        let counted: u64 = recording.recorded().iter().map(|entry| entry.writes).sum();
+        assert_eq!(counted, *writes, "{sql}");
+        let replay = Replay { skip_writes: true, ..replay("queries") };
+        let text = format!("SELECT 1;{sql};");
+        let left = read(&replay, TransactionOrder::InOrder, Quoting::Mysql, text.as_bytes()).unwrap();
+        assert_eq!(left.counts().1.values().sum::<u64>(), *writes, "{sql}");
+        assert_eq!(left.recorded().iter().map(|entry| entry.writes).sum::<u64>(), 0, "{sql}");
+    }
+}
+
+#[test]
+fn a_transaction_keeps_its_reads_without_its_writes() {
+    let replay = Replay { skip_writes: true, ..replay("queries") };
+    let text = "BEGIN; SELECT a FROM t; UPDATE t SET a=2; COMMIT; DELETE FROM t;";
+    let recording = read(&replay, TransactionOrder::InOrder, Quoting::Mysql, text.as_bytes()).unwrap();
+    let sql = |number: &u32| recording.texts[*number as usize].sql.to_string();
+    let transactions: Vec<Vec<String>> =
+        recording.transactions.iter().map(|statements| statements.iter().map(sql).collect()).collect();
+    assert_eq!(transactions, [["BEGIN", "SELECT a FROM t", "COMMIT"]]);
+}

@@ -7,7 +7,8 @@ ends. Load and administration both use the account of the URL.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -18,7 +19,7 @@ from dbdyno.finding import FreeForm
 from dbdyno.servers.admin.answers import UnexpectedAnswer
 from dbdyno.servers.admin.connection import AdminConnection, ConnectFailure
 from dbdyno.servers.kinds.remote_changes import RemoteChanges
-from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
+from dbdyno.servers.kinds.remote_protocol import PROTOCOLS, open_load_connection
 from dbdyno.servers.products.product import Product
 from dbdyno.servers.server import (
     PASSWORD_FIX,
@@ -129,7 +130,14 @@ class RemoteServer(Server):
         self._spec = spec or ServerSpec(kind="remote", url=str(target))
         self._protocol = PROTOCOLS[target.protocol]
         self._admin = self._protocol.admin(target, password.text)
-        self.changes = RemoteChanges(self._admin, target, self._identity, self.variant, run)
+        self.changes = RemoteChanges(
+            self._admin,
+            target,
+            self._identity,
+            variant=self.variant,
+            run=run,
+            open_load=self._open_load_connection,
+        )
         # See `Description.unreported`.
         self._unreported: dict[str, str] = {}
 
@@ -165,11 +173,15 @@ class RemoteServer(Server):
         """Vacuum and analyse the tables, if the product needs this."""
         self._protocol.finish_background_work(self._admin, tables)
 
-    def stop(self, *, clean: bool) -> None:  # noqa: ARG002 — dbdyno does not stop it.
-        """Restore changed variables and disconnect; the server keeps running.
+    def change_data(self, after: Sequence[str], undo: Sequence[str]) -> None:
+        """See `Server`."""
+        self.changes.change_data(after, undo)
 
-        If variables could not be restored, raises ServerProblem with the old value of each and the statement
-        that restores it.
+    def stop(self, *, clean: bool) -> None:  # noqa: ARG002 — dbdyno does not stop it.
+        """Undo changes of data and variables and disconnect; the server keeps running.
+
+        If something could not be undone, raises ServerProblem with the statements that undo it, and the old
+        value of each variable.
         """
         problems = self.changes.undo()
         self._admin.close()
@@ -247,6 +259,11 @@ class RemoteServer(Server):
                 name: why for name, why in self._unreported.items() if name not in ("origins", "build")
             },
         )
+
+    def _open_load_connection(self, url: str) -> AbstractContextManager[AdminConnection]:
+        """A connection to the database of a URL of this server, with the account of this one."""
+        target = parse_url(url)
+        return open_load_connection(replace(self.address(), database=target.database))
 
     def _identity(self) -> Mapping[str, Any]:
         return self._protocol.identity(self._admin, self.variables())

@@ -14,6 +14,9 @@ Before a change is undone, the current value is compared:
     the earlier value               nothing is to do
     the value that dbdyno has set   the earlier value is set again
     any other value                 another user has set it since: it stays, and the user decides
+
+Statements that change data are undone by statements. If a process ended before it knew whether a statement
+was executed, a refusal of what undoes it says that nothing is left to undo.
 """
 
 from __future__ import annotations
@@ -26,14 +29,17 @@ import shlex
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dbdyno.experiment.dialect import DIALECTS
 from dbdyno.experiment.quantities import variable_name
-from dbdyno.servers.admin.connection import AdminConnection
+from dbdyno.experiment.sql_text import created_index
+from dbdyno.servers.admin.answers import shorten_statement
+from dbdyno.servers.admin.connection import AdminConnection, answers_within
 from dbdyno.servers.kinds.remote_protocol import PROTOCOLS, Setting
 from dbdyno.servers.products.product import Value
 from dbdyno.servers.server import ServerProblem, StatementRefused, combine_problems
@@ -64,9 +70,11 @@ class _Stored(BaseModel):
 class Change(_Stored):
     """One change on a server."""
 
-    # What was changed: a variable of the whole server. Changes of other kinds are stored here too.
-    kind: Literal["variable"] = "variable"
+    # What was changed: a variable of the whole server, or data, by a statement, which is the name.
+    kind: Literal["variable", "statement"] = "variable"
     name: str
+    # The statements that undo a statement, in order.
+    statements: tuple[str, ...] = ()
     # The earlier value as text. None: NULL, or PostgreSQL's postgresql.auto.conf did not set the variable.
     before: str | None
     # What the server will report when the variable is set, as far as dbdyno can know it before.
@@ -79,6 +87,11 @@ class Change(_Stored):
     is_side_effect: bool = False
     # The statements that undo the change, for a user who must run them.
     undo: str
+
+    @property
+    def earlier(self) -> str:
+        """What was before, for a message."""
+        return "was executed" if self.kind == "statement" else f"was {self.before!r}"
 
 
 class Record(_Stored):
@@ -101,6 +114,16 @@ class Record(_Stored):
     changes: tuple[Change, ...]
     # All variables before planned changes, to find those that the server changes along with them.
     others: dict[str, str] = {}
+
+    @property
+    def variables(self) -> tuple[Change, ...]:
+        """The changes of variables."""
+        return tuple(change for change in self.changes if change.kind == "variable")
+
+    @property
+    def executed(self) -> tuple[Change, ...]:
+        """The statements that have changed data."""
+        return tuple(change for change in self.changes if change.kind == "statement")
 
     @property
     def place(self) -> str:
@@ -290,10 +313,15 @@ class RemoteChanges:
         admin: AdminConnection,
         target: Target,
         facts: Callable[[], Mapping[str, Any]],
+        *,
         variant: str,
         run: str,
+        open_load: Callable[[str], AbstractContextManager[AdminConnection]],
     ) -> None:
-        """`facts` reads the server's identity; `run` is the folder of the run that makes the changes."""
+        """`facts` reads the server's identity; `run` is the folder of the run that makes the changes;
+        `open_load` connects to the database of a URL of this server.
+        """
+        self._open_load = open_load
         self._admin, self._target, self._facts = admin, target, facts
         self._variant, self._run = variant, run
         self._variables = PROTOCOLS[target.protocol].variables
@@ -364,7 +392,9 @@ class RemoteChanges:
         """A line for each change, with the earlier and the current value."""
         describe = self._variables.describe
         lines = []
-        for change in stored.record.changes:
+        for change in stored.record.executed:
+            lines.append(f"{change.name!r} was executed, and is undone by {change.undo!r}")
+        for change in stored.record.variables:
             try:
                 current = describe(self._variables.read(self._admin, change.name).text)
             except ServerProblem:
@@ -397,8 +427,8 @@ class RemoteChanges:
             f", or repeat that run's command with --resume ({stored.record.run})" if stored.record.run else ""
         )
         return ServerProblem(
-            f"{self._variant}: dbdyno has changed settings of the server {self._target} and not restored "
-            f"them: {'; '.join(self.lines(stored))}. They were changed {stored.record.made_by()}",
+            f"{self._variant}: dbdyno has changed settings or data of the server {self._target} and not "
+            f"restored them: {'; '.join(self.lines(stored))}. They were changed {stored.record.made_by()}",
             f"restore them: {self.restore_command}{again}",
             exit_code=4,
         )
@@ -406,20 +436,22 @@ class RemoteChanges:
     def _in_use(self, stored: StoredChanges) -> ServerProblem:
         names = ", ".join(change.name for change in stored.record.changes)
         return ServerProblem(
-            f"{self._variant}: settings of the server {self._target} are changed for another measurement"
-            + (f" ({names}), {stored.record.made_by()}" if names else ""),
-            "wait until it has ended; variants with set_global on one server cannot run at the same time",
+            f"{self._variant}: settings or data of the server {self._target} are changed for another "
+            "measurement" + (f" ({names}), {stored.record.made_by()}" if names else ""),
+            "wait until it has ended; variants that change one server cannot run at the same time",
             exit_code=4,
         )
 
     def _is_undone(self, stored: StoredChanges) -> bool:
         """Whether nothing is left to undo, so that only the file is to be removed."""
         with suppress(ServerProblem):
-            changes = stored.record.changes
+            if stored.record.executed:
+                return False
             if self._has_restarted(stored.record):
                 return True
             return all(
-                self._variables.read(self._admin, change.name).text == change.before for change in changes
+                self._variables.read(self._admin, change.name).text == change.before
+                for change in stored.record.variables
             )
         return False
 
@@ -432,6 +464,76 @@ class RemoteChanges:
         """
         if self._own is not None or not variables:
             return
+        stored = self._acquire()
+        try:
+            plans = [self._plan(variable_name(name), value) for name, value in variables.items()]
+            # Predictions have changed settings of the session.
+            self._admin.close()
+            others = {
+                n: v for n, v in self._variables.values(self._admin).items() if not _may_hold_password(n)
+            }
+            stored.write(changes=tuple(change for change, _ in plans), others=others)
+        except BaseException:
+            stored.release()
+            raise
+        self._own = stored
+        self._make(stored, plans)
+
+    def change_data(self, after: Sequence[str], undo: Sequence[str]) -> None:
+        """Store and execute statements that change data, once until `undo`. Without statements in `undo`,
+        each of `after` creates an index. Raises ServerProblem.
+
+        After an error, `undo` undoes what was executed.
+        """
+        stored = self._own
+        if stored is not None and stored.record.executed:
+            return
+        dialect = DIALECTS[self._target.protocol]
+        planned = []
+        for sql in after:
+            index = created_index(sql, dialect)
+            undone_by = tuple(undo) or ((index.drop,) if index is not None else ())
+            planned.append(
+                Change(
+                    kind="statement",
+                    name=sql,
+                    statements=undone_by,
+                    before=None,
+                    expected="",
+                    undo="; ".join(undone_by),
+                )
+            )
+        if undo:
+            # They undo all statements together.
+            (first, *rest) = planned
+            planned = [first, *(change.model_copy(update={"statements": (), "undo": ""}) for change in rest)]
+        self._own = stored or self._acquire()
+        # An index of a large table may take hours.
+        with answers_within(None), self._open_load(str(self._target)) as admin:
+            for change in planned:
+                index = created_index(change.name, dialect)
+                if index is not None and admin.query(index.find):
+                    raise ServerProblem(
+                        f"{self._variant}: data.after: {index.table} has an index {index.name} already, so "
+                        f"{shorten_statement(change.name)!r} would change nothing",
+                        "name the index differently, or drop it first",
+                    )
+                before = self._own.record.changes
+                self._own.write(changes=(*before, change))
+                try:
+                    admin.query(change.name)
+                except StatementRefused as refusal:
+                    if change.statements and not undo:
+                        # Nothing was made. An index of this name may have been there before.
+                        self._own.write(changes=before)
+                    raise ServerProblem(
+                        f"{self._variant}: data.after: {refusal.text}",
+                        f"correct {shorten_statement(change.name)!r}",
+                    ) from refusal
+                self._own.write(changes=(*before, change.model_copy(update={"state": "made"})))
+
+    def _acquire(self) -> StoredChanges:
+        """The stored changes on this server, of which there are none, locked. Raises ServerProblem."""
         facts = self._facts()
         stored = StoredChanges.for_server(
             Record(
@@ -450,18 +552,10 @@ class RemoteChanges:
         try:
             if stored.read_again():
                 raise self._refusal(stored)
-            plans = [self._plan(variable_name(name), value) for name, value in variables.items()]
-            # Predictions have changed settings of the session.
-            self._admin.close()
-            others = {
-                n: v for n, v in self._variables.values(self._admin).items() if not _may_hold_password(n)
-            }
-            stored.write(changes=tuple(change for change, _ in plans), others=others)
         except BaseException:
             stored.release()
             raise
-        self._own = stored
-        self._make(stored, plans)
+        return stored
 
     def _plan(self, name: str, value: Value) -> tuple[Change, Setting]:
         """The change of one variable, and what is to be set."""
@@ -536,15 +630,75 @@ class RemoteChanges:
         return problems
 
     def forget_own(self) -> None:
-        """The server has lost the changes of this object, because it has stopped."""
+        """The server has lost the variables that this object has changed, because it has stopped."""
         for stored in stored_changes():
             if stored.record.run == self._run and stored.record.url == str(self._target) and stored.acquire():
-                stored.remove()
+                if stored.record.executed:
+                    stored.write(changes=stored.record.executed)
+                else:
+                    stored.remove()
                 stored.release()
 
     def _undo(self, stored: StoredChanges) -> tuple[list[str], list[ServerProblem]]:
         """Undo changes, and store those that are left. Returns messages, and a problem for each failure."""
-        names = [change.name for change in stored.record.changes]
+        notes, problems, data_left = self._undo_statements(stored)
+        if not stored.record.variables:
+            if not data_left:
+                stored.remove()
+            return notes, problems
+        variable_notes, variable_problems = self._undo_variables(stored, data_left)
+        return notes + variable_notes, problems + variable_problems
+
+    def _undo_statements(
+        self, stored: StoredChanges
+    ) -> tuple[list[str], list[ServerProblem], tuple[Change, ...]]:
+        """Undo the statements of a record, the last one first, and store which are left. Returns messages,
+        problems, and what is left.
+        """
+        record = stored.record
+        notes: list[str] = []
+        problems: list[ServerProblem] = []
+        left = list(record.executed)
+        if not left:
+            return notes, problems, ()
+        try:
+            # Removing an index may have to wait for a statement that still creates it.
+            with answers_within(None), self._open_load(record.url) as admin:
+                for change in reversed(record.executed):
+                    if refusal := self._refused(admin, change):
+                        problems.append(
+                            ServerProblem(
+                                f"{change.name!r} was executed, and dbdyno could not undo it: {refusal.text}",
+                                f"undo it yourself: {change.undo}; then {self.restore_command} --forget; or "
+                                f"later: {self.restore_command}",
+                                exit_code=4,
+                            )
+                        )
+                        continue
+                    left.remove(change)
+                    with suppress(ServerProblem):
+                        stored.write(changes=(*left, *record.variables))
+                    if change.statements:
+                        notes.append(f"undone: {shorten_statement(change.name)}")
+        except ServerProblem as problem:
+            problems.append(problem)
+        return notes, problems, tuple(left)
+
+    def _refused(self, admin: AdminConnection, change: Change) -> StatementRefused | None:
+        """Undo one statement. The refusal, if it means that something is left to undo."""
+        refused = None
+        for sql in change.statements:
+            try:
+                admin.query(sql)
+            except StatementRefused as refusal:
+                refused = refused or refusal
+        # What was perhaps never executed, or perhaps undone, has nothing to undo.
+        return refused if change.state == "made" else None
+
+    def _undo_variables(
+        self, stored: StoredChanges, data_left: tuple[Change, ...]
+    ) -> tuple[list[str], list[ServerProblem]]:
+        names = [change.name for change in stored.record.variables]
         todo: list[Change] = []
         foreign: dict[str, ServerProblem] = {}
         notes: list[str] = []
@@ -552,20 +706,20 @@ class RemoteChanges:
             todo, foreign, notes = self._classify(stored.record)
             if len(todo) > 1:
                 # Setting one may change others along with it, so their values no longer tell who set them.
-                kept = [change for change in stored.record.changes if change.name in foreign]
+                kept = [change for change in stored.record.variables if change.name in foreign]
                 undoing = [change.model_copy(update={"state": "undoing"}) for change in todo]
                 # On a full disk the variables get their earlier values all the same.
                 with suppress(ServerProblem):
-                    stored.write(changes=(*kept, *undoing), others={})
+                    stored.write(changes=(*data_left, *kept, *undoing), others={})
             failed = self._set_back(todo)
         except ServerProblem as problem:
             failed = dict.fromkeys(names, problem)
         left = tuple(
-            change for change in stored.record.changes if change.name in failed or change.name in foreign
+            change for change in stored.record.variables if change.name in failed or change.name in foreign
         )
-        if left:
+        if left or data_left:
             with suppress(ServerProblem):
-                stored.write(changes=left)
+                stored.write(changes=(*data_left, *left))
         else:
             stored.remove()
         notes += [
@@ -587,7 +741,7 @@ class RemoteChanges:
         todo: list[Change] = []
         foreign: dict[str, ServerProblem] = {}
         notes: list[str] = []
-        for change in record.changes:
+        for change in record.variables:
             current = self._variables.read(self._admin, change.name).text
             if current == change.before:
                 if not change.is_side_effect:
@@ -602,7 +756,7 @@ class RemoteChanges:
             elif not change.is_side_effect:
                 foreign[change.name] = self._foreign(change, current)
         if not has_restarted and todo and any(change.state == "planned" for change in todo):
-            names = [change.name for change in record.changes]
+            names = [change.name for change in record.variables]
             todo += [effect for effect in self._side_effects(record) if _are_related(effect.name, names)]
         return todo, foreign, notes
 
