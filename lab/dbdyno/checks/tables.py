@@ -45,6 +45,8 @@ ROWS_TOLERANCE, ESTIMATES_TOLERANCE = 0.01, 0.1
 _DISPLAY_WIDTH = re.compile(r"\b((?:tiny|small|medium|big)?int)\(\d+\)")
 # What CREATE INDEX has before the method, such as "CREATE INDEX i ON public.t USING".
 _BEFORE_METHOD = re.compile(r"^.*? USING (?:btree )?")
+# Characters of a server's refusal in a note.
+_REFUSAL_MAX = 250
 # Bytes up to which a table of PostgreSQL without any estimate is counted.
 _SMALL_BYTES = 100_000_000
 
@@ -521,7 +523,10 @@ def read_existing(server: Server, names: Collection[str] | None, created: Collec
         stored = _stored_names(server, [name for name in names or states if name not in created])
         shapes_by_name = reader.read_shapes(server.query, address.database, stored)
     except (StatementRefused, answers.UnexpectedAnswer) as refusal:
-        return ExistingTables(address.protocol, {}, named, refusal.text)
+        # Some servers repeat the whole statement.
+        return ExistingTables(
+            address.protocol, {}, named, answers.shorten_statement(refusal.text, _REFUSAL_MAX)
+        )
     tables = {
         stored[name]: ExistingTable(shape, states.get(name, TableState()))
         for name, shape in shapes_by_name.items()
