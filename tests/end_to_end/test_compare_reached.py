@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import variant
-from tests.end_to_end.comparing import TWO_CONNECTIONS, Comparing, refused
+from tests.end_to_end.comparing import TIME_LIMIT_S, TWO_CONNECTIONS, Comparing, environment, refused
 from tests.end_to_end.mysql_server import MySQLServer
 from tests.end_to_end.own_server import Own
 
@@ -202,6 +203,86 @@ def test_variants_that_connect_differently_share_one_database(
     answer = Comparing(given.results, head + one + other + sql).run(*short)
     assert answer.returncode == 0, answer.stderr
     assert tables_of(pair[0]) == set()
+
+
+SHOP = """
+name = "sql"
+parameters = { customer = "uniform(1, 1_000)" }
+transactions = ["SELECT COUNT(*), MAX(day) FROM orders JOIN cities USING (city) WHERE customer = :customer"]
+"""
+CREATE_SHOP = (
+    "CREATE DATABASE {shop}",
+    "CREATE TABLE {shop}.orders (id INT PRIMARY KEY, customer INT NOT NULL, city INT, day DATE, "
+    "KEY by_customer (customer))",
+    "CREATE TABLE {shop}.cities (city INT PRIMARY KEY, name VARCHAR(20))",
+    "INSERT INTO {shop}.orders SELECT seq, seq % 1000, seq % 50, '2026-01-01' FROM {shop}.seq_1_to_{rows}",
+    "INSERT INTO {shop}.cities SELECT seq, 'x' FROM {shop}.seq_0_to_49",
+)
+
+
+def test_existing_tables_are_compared_before_anything_runs(
+    given: Given, started: Callable[..., LocalServer]
+) -> None:
+    """Two databases of one server: fewer rows, then another index, then a table that is missing."""
+    server = started("somebody's shops")
+    # Its administrator may grant nothing.
+    server.query("UPDATE mysql.db SET Db = '%' WHERE User = 'dbdyno'")
+    server.query("FLUSH PRIVILEGES")
+    for shop, rows in (("shop_a", 479_000), ("shop_b", 302_000)):
+        for sql in CREATE_SHOP:
+            server.query(sql.format(shop=shop, rows=rows))
+    tables = [
+        given.table(name, server).replace('/dbdyno"', f'/{shop}"')
+        for name, shop in (("one", "shop_a"), ("other", "shop_b"))
+    ]
+    head = TWO_CONNECTIONS.replace('name = "oltp_read_write"\ntables = 2\ntable_size = 500\n', SHOP)
+    comparing = Comparing(given.results, head + "".join(tables))
+    short = ("--no-report", "--set", "design.state=preserve", "--set", "design.blocks=1")
+    stop = "P29 other: other has other data than one: orders has 302,000 rows, not 479,000"
+    answer = comparing.run(*short)
+    assert answer.returncode == 4, answer.stderr
+    assert stop in answer.stdout + answer.stderr
+    assert comparing.newest().trials() == []
+    command = [sys.executable, "-m", "dbdyno", "check", str(comparing.file), "--with-data"]
+    answer = subprocess.run(
+        command, capture_output=True, text=True, timeout=TIME_LIMIT_S, env=environment(), check=False
+    )
+    assert answer.returncode == 4, answer.stderr
+    assert stop in answer.stdout + answer.stderr
+    # Rows alike, and another index.
+    server.query(
+        "INSERT INTO shop_b.orders SELECT seq, seq % 1000, seq % 50, '2026-01-01' "
+        "FROM shop_b.seq_302001_to_479000"
+    )
+    server.query("CREATE INDEX by_day ON shop_b.orders (customer, day)")
+    answer = comparing.run(*short)
+    assert answer.returncode == 0, answer.stderr
+    index = "index by_day on orders (customer, day)"
+    assert f"what differs: other: {index}\n" in answer.stdout
+    assert f"; other: {index}" in answer.stdout.splitlines()[-1]
+    assert (
+        "one and other are two databases" in answer.stderr
+        or "other and one are two databases" in answer.stderr
+    )
+    verdict = json.loads((comparing.newest().path / "verdict.json").read_text())
+    (finding,) = [entry for entry in verdict["checks"] if entry["code"] == "P29"]
+    assert (finding["level"], finding["subject"]) == ("note", "other")
+    assert verdict["comparisons"][0]["differs"] == [index]
+    # With another declared difference, one is not told from the other. Statistics of another year.
+    server.query(
+        "UPDATE mysql.innodb_table_stats SET last_update = '2020-02-02' WHERE database_name = 'shop_b'"
+    )
+    answer = comparing.run(*short, "--set", "variant[other].session.compression=zlib")
+    verdict = json.loads((comparing.newest().path / "verdict.json").read_text())
+    warnings = [entry["text"] for entry in verdict["checks"] if entry["code"] == "P29"]
+    assert all(entry["level"] == "warn" for entry in verdict["checks"] if entry["code"] == "P29")
+    assert any("declares other differences (session.compression)" in text for text in warnings)
+    assert any("of different ages: cities of 20" in text and "and 2020-02-0" in text for text in warnings)
+    # A table is missing.
+    server.query("DROP TABLE shop_b.cities")
+    answer = comparing.run(*short)
+    assert answer.returncode == 4, answer.stderr
+    assert "other has other data than one: without the table cities" in answer.stdout + answer.stderr
 
 
 def test_what_keeps_endpoints_from_being_compared_is_told(

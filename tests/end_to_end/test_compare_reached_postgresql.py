@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.end_to_end.comparing import Comparing, refused, wait_until
+from tests.end_to_end.comparing import TIME_LIMIT_S, Comparing, environment, refused, wait_until
 
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.servers.kinds.local import LocalServer
@@ -139,6 +141,60 @@ def test_settings_are_compared_set_where_allowed_and_taken_back(given: Given, pa
     assert [tables_of(server) for server in pair] == [[], []]
     assert [server.variables() for server in pair] == before
     assert [written_down(server) for server in pair] == [[("work_mem", "3MB")]] * 2
+
+
+REPLAY = """
+name = "sql"
+replay = { file = "shop.sql", format = "queries" }
+"""
+CREATE_ORDERS = (
+    "CREATE {kind} TABLE orders (id INT PRIMARY KEY, customer INT NOT NULL, day {day}) "
+    "WITH (autovacuum_enabled = off)",
+    "INSERT INTO orders SELECT id, id % 100, '2026-01-01' FROM generate_series(1, {rows}) id",
+    "GRANT SELECT ON orders TO dbdyno",
+)
+
+
+def test_existing_tables_of_a_replay_are_compared(given: Given, pair: Pair, results: Path) -> None:
+    """The statements are unknown, so every table of the databases counts."""
+    (results / "shop.sql").write_text("SELECT COUNT(*) FROM orders WHERE customer = 7;\n")
+    for server, values in zip(
+        pair,
+        (
+            {"kind": "", "day": "DATE", "rows": 30_000},
+            {"kind": "UNLOGGED", "day": "TIMESTAMP", "rows": 20_000},
+        ),
+        strict=True,
+    ):
+        for sql in CREATE_ORDERS:
+            server.query(sql.format(**values))
+    pair[0].query("CREATE TABLE log (id INT)")
+    pair[1].query("CREATE INDEX by_day ON orders (customer, day DESC) WHERE customer > 5")
+    changed = "SELECT n_mod_since_analyze FROM pg_stat_user_tables WHERE relname = 'orders'"
+    wait_until(lambda: [s.query(changed) for s in pair] == [[(30_000,)], [(20_000,)]], "changes are counted")
+    pair[0].query("ANALYZE orders")
+    head, _, rest = EXPERIMENT.partition('name = "oltp_read_write"')
+    workload = f"{head}{REPLAY}{rest[rest.index('[load]') :]}"
+    comparing = Comparing(results, workload + given.table("one", 0) + given.table("other", 1))
+    command = [sys.executable, "-m", "dbdyno", "check", str(comparing.file), "--with-data"]
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIME_LIMIT_S, env=environment(), check=False
+        )
+    finally:
+        for server in pair:
+            server.query("DROP TABLE orders")
+        pair[0].query("DROP TABLE log")
+    assert answer.returncode == 4, answer.stderr
+    told = " ".join((answer.stdout + answer.stderr).split())
+    for text in (
+        "P29 other: other has other data than one: orders has 20,000 rows, not 30,000; without the table log",
+        "column day of orders is timestamp without time zone, not date; persistence of orders is unlogged",
+        "other has other indexes than one: index by_day on orders (customer, day DESC) WHERE (customer > 5)",
+        "many rows of other have changed since the statistics of the optimizer were made: 100 % of orders",
+    ):
+        assert text in told
+    assert "many rows of one" not in told
 
 
 def test_tables_of_others_and_two_names_of_one_server_are_refused(

@@ -180,6 +180,7 @@ def questions(server: RemoteServer) -> dict[str, Callable[[], object]]:
         "list": lambda: list_tables(server),
         "waits": lambda: _waits(server),
         "shapes": lambda: reader.read_shapes(server.query, "dbdyno", ["sbtest1"]),
+        "states": lambda: reader.read_states(server.query, "dbdyno"),
         "extent": lambda: reader.read_extent(server.query, "dbdyno", "sbtest1", shape),
         "plan": lambda: PRODUCTS["postgresql" if is_postgresql else "mysql"].read_plan(admin, "SELECT 1"),
         "read": lambda: of_protocol.read(admin, "work_mem"),

@@ -169,6 +169,19 @@ def test_one_process_cannot_be_two_variants() -> None:
     assert ready("P03", context(description(start_unix_us=9), peers={"B": description()})) == []
 
 
+def test_two_databases_of_one_server_share_its_cache() -> None:
+    def at(url: str) -> Description:
+        return description(url=url, hostname="h", started_unix_s=100, pid=None, start_unix_us=None)
+
+    (finding,) = ready("P03", context(at("mysql://u@h/a"), peers={"B": at("mysql://u@h/b")}))
+    assert (finding.level, finding.evidence) == ("warn", {"databases": ["a", "b"]})
+    assert "are two databases of one server (a, b)" in finding.text
+    # One database under two names.
+    (finding,) = ready("P03", context(at("mysql://u@h/a"), peers={"B": at("mysql://u@127.0.0.1/a")}))
+    assert finding.level == "stop"
+    assert "lead to the same server" in finding.text
+
+
 def test_the_same_software_has_one_version() -> None:
     peers = {"B": description(version="10.6.1", pid=5)}
     (finding,) = ready("P03", context(description(), peers=peers))

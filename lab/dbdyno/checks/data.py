@@ -1,14 +1,32 @@
-"""Checks of the data: the tables (P02), and their size compared with that of the cache (P14)."""
+"""Checks of the data: the tables (P02), their size compared with that of the cache (P14), and existing data
+compared between variants (P29).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
 from decimal import Decimal
 
 from dbdyno.checks.register import Context, Moment, check
-from dbdyno.checks.tables import Extent, extent_differences, read_extent, shape_differences, shapes
-from dbdyno.experiment.model import OltpWorkload, SqlWorkload, Workload
+from dbdyno.checks.tables import (
+    ExistingTable,
+    ExistingTables,
+    Extent,
+    data_differences,
+    extent_differences,
+    read_existing,
+    read_extent,
+    shape_differences,
+    shapes,
+)
+from dbdyno.experiment.dialect import DIALECTS
+from dbdyno.experiment.differences import DataDifference, list_differences
+from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload, Variant, Workload
 from dbdyno.experiment.quantities import number
+from dbdyno.experiment.server import may_be_one_database
+from dbdyno.experiment.sql_text import first_word, parse_statement, table_names
 from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Tables, describe
 from dbdyno.servers.admin import answers
@@ -22,6 +40,13 @@ DRIFT_SHARE = 0.01
 
 # Maximum number of tables named in a message.
 _NAMED_MAX = 5
+
+# Statistics of the optimizer are stale if a larger share of the rows has changed since, and differ much in
+# age if there is more time between those of two variants.
+STALE_SHARE = 0.1
+AGE_DIFFERENCE_S = 7 * 86_400
+# Statements that name no table, also if they cannot be parsed.
+_WITHOUT_TABLES = ("SET", "BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
 
 # Range of the ratio of data to cache in which a small difference in caching causes a large difference in
 # reads.
@@ -320,3 +345,252 @@ def _size_text(size_bytes: int) -> str:
 def _cache_bytes(description: Description) -> int:
     name = PRODUCTS[description.product].cache_variable
     return int(number(description.variables.get(name, "")) or Decimal(0))
+
+
+def read_existing_tables(experiment: Experiment, variant: Variant, server: Server) -> ExistingTables | None:
+    """Facts about the tables that the run uses and does not create; None if there are none, or if no other
+    variant has them in another database.
+    """
+    peers = experiment.variants[1:] if variant is experiment.variants[0] else experiment.variants[:1]
+    if not any(_have_own_data(variant, peer) for peer in peers):
+        return None
+    protocol = server.address().protocol
+    names, created = _existing_names(experiment, protocol)
+    return None if names == [] else read_existing(server, names, created)
+
+
+def _have_own_data(first: Variant, second: Variant) -> bool:
+    """Whether two variants use two databases of servers that dbdyno does not start."""
+    places = first.server.data_location, second.server.data_location
+    return places[0] is not None and places[1] is not None and not may_be_one_database(places[0], places[1])
+
+
+def _existing_names(experiment: Experiment, protocol: str) -> tuple[list[str] | None, set[str]]:
+    """The tables that the statements of any variant name and the run does not create, or None if the
+    statements are unknown; and the tables that the run creates.
+    """
+    dialect = DIALECTS[protocol]
+    workloads = list(experiment.distinct_workloads())
+    for workload in experiment.distinct_workloads():
+        if not isinstance(workload, ScriptWorkload):
+            workloads += workload.background
+    names: dict[str, None] = {}
+    created: set[str] = set()
+    is_unknown = False
+    for workload in workloads:
+        if isinstance(workload, OltpWorkload):
+            created |= {*describe(experiment, workload, protocol).table_names()}
+        elif isinstance(workload, ScriptWorkload):
+            is_unknown |= not workload.prepare
+        else:
+            created |= {*workload.created_tables(protocol)}
+            statements = [statement.sql for _, _, statement in workload.named_statements()]
+            names |= dict.fromkeys(table_names(statements, dialect))
+            is_unknown |= workload.replay is not None or any(
+                parse_statement(sql, dialect) is None and first_word(sql, dialect) not in _WITHOUT_TABLES
+                for sql in statements
+            )
+    return None if is_unknown else [name for name in names if name not in created], created
+
+
+@check(
+    "P29",
+    "Variants have the same data",
+    Moment.READY,
+    at_first_start=True,
+    of_comparison=True,
+    caveat={
+        "statistics": mark("the optimizer's statistics are stale or of different ages"),
+        "": mark("the existing data differ"),
+    },
+)
+def same_data(context: Context, variant: Variant, existing_tables: ExistingTables) -> Iterator[Finding]:
+    """Finds existing tables that differ between variants on servers that dbdyno does not start.
+
+    Catches a difference that is one of the data. A comparison of a table with and without an index used a
+    copy of 302,000 rows of a table of 479,000.
+
+    Rule: before anything is loaded, and at the first start of each variant, the tables that the statements
+    name and the run does not create are compared with those of the baseline; every table of the database, if
+    the statements are unknown, as those of a replay. A table that one side lacks is a stop, and so are rows
+    that differ by more than 1 %. Tables of up to 1,000,000 rows, and up to 10,000,000 rows in all, are
+    counted; for others the servers' estimates may differ by 10 %, and a note names these tables. Other
+    columns, storage or collation are a warning. Other indexes are a note if the URL (or `data.after`) is all
+    that the experiment declares for the variant; otherwise two things differ, which is a warning. Statistics
+    of the optimizer that are seven days older than those of the other variant are a warning, and so are those
+    of PostgreSQL since which more than 10 % of the rows have changed. Variants on one database are not
+    compared, and neither are definitions of servers that speak different protocols.
+    """
+    if existing_tables.refusal:
+        text = compose(
+            "existing tables are not compared, because the server does not describe them: {refusal}",
+            refusal=existing_tables.refusal,
+        )
+        yield Finding("P29", "note", text, {}, context.subject)
+        return
+    yield from _stale_findings(existing_tables, context.subject)
+    sides = {**context.peer_tables, variant.name: existing_tables}
+    baseline = sides.pop(context.baseline.name, None)
+    if baseline is None or baseline.refusal:
+        return
+    for name, tables in sides.items():
+        compared = context.experiment.variant(name)
+        is_new = variant.name in (name, context.baseline.name)
+        if is_new and not tables.refusal and _have_own_data(context.baseline, compared):
+            yield from _data_findings(context, compared, baseline, tables)
+            yield from _age_findings(context.baseline.name, name, baseline, tables)
+            yield from _inexact_findings(context.baseline.name, name, baseline, tables)
+
+
+def _data_findings(
+    context: Context, variant: Variant, baseline: ExistingTables, tables: ExistingTables
+) -> Iterator[Finding]:
+    """Findings about rows and definitions, one for each level."""
+    names = {"name": variant.name, "baseline": context.baseline.name}
+    by_kind: dict[str, list[DataDifference]] = {"content": [], "definition": [], "index": []}
+    for entry in data_differences(baseline, tables):
+        kind = {"index": "index", "column": "definition", "storage": "definition"}.get(entry.what, "content")
+        by_kind[kind].append(entry)
+    keys = [key for key in list_differences(context.experiment, variant) if key != "url"]
+    is_declared = "data.after" in keys
+    further = [key for key in keys if key != "data.after"]
+    if content := by_kind["content"]:
+        is_estimate = any(entry.what == "estimated rows" for entry in content)
+        text = compose(
+            "{name} has other data than {baseline}: {listed}. A measured difference may be one of the data",
+            listed=_listed(content),
+            **names,
+        )
+        fix = (
+            compose("Update the statistics of both, load the same data into both databases, or override P29")
+            if is_estimate
+            else compose("Load the same data into both databases, or override P29")
+        )
+        yield _data_finding("stop", text, content, variant.name, fix)
+    if definition := by_kind["definition"]:
+        text = compose(
+            "{name} defines its tables in another way than {baseline}: {listed}. A measured difference may "
+            "be one of the tables",
+            listed=_listed(definition),
+            **names,
+        )
+        level: Level = "note" if is_declared else "warn"
+        fix = compose("Define the tables alike")
+        yield _data_finding(level, text, definition, variant.name, "" if is_declared else fix)
+    if indexes := by_kind["index"]:
+        text = compose("{name} has other indexes than {baseline}: {listed}", listed=_listed(indexes), **names)
+        if not further:
+            yield _data_finding("note", text, indexes, variant.name, "")
+            return
+        text += compose(
+            ". The experiment also declares other differences ({keys}), whose effects cannot be "
+            "separated from that of the indexes",
+            keys=join(", ", further),
+        )
+        fix = compose("Create the same indexes, or compare nothing but them")
+        yield _data_finding("warn", text, indexes, variant.name, fix)
+
+
+def _listed(differences: Sequence[DataDifference]) -> str:
+    listed = join("; ", (entry.text for entry in differences[:_NAMED_MAX]))
+    more = len(differences) - _NAMED_MAX
+    return listed + compose("; and {number} more", number=more) if more > 0 else listed
+
+
+def _data_finding(
+    level: Level, text: str, differences: Sequence[DataDifference], subject: str, fix: str
+) -> Finding:
+    listed = [asdict(entry) for entry in differences[:_NAMED_MAX]]
+    evidence = {"differences": listed, "count": len(differences)}
+    return Finding("P29", level, text, evidence, subject, fix=fix)
+
+
+def _stale_findings(existing: ExistingTables, subject: str) -> Iterator[Finding]:
+    """A finding if many rows have changed since the optimizer's statistics were made."""
+    shares = {
+        name: table.state.modified_share
+        for name, table in existing.tables.items()
+        if table.state.modified_share is not None and table.state.modified_share > STALE_SHARE
+    }
+    if shares:
+        listed = [
+            compose("{percent:.0f} % of {name}", percent=100 * share, name=name)
+            for name, share in shares.items()
+        ]
+        text = compose(
+            "many rows of {subject} have changed since the statistics of the optimizer were made: {listed}. "
+            "Plans may be wrong, and change during the run",
+            subject=subject,
+            listed=join_some(listed, _NAMED_MAX),
+        )
+        yield _statistics_finding(text, shares, existing, subject)
+
+
+def _age_findings(
+    before: str, after: str, baseline: ExistingTables, tables: ExistingTables
+) -> Iterator[Finding]:
+    """A finding if the optimizer's statistics of two variants are of different ages."""
+    ages = {
+        name: (first, second)
+        for name in baseline.tables.keys() & tables.tables.keys()
+        if (first := baseline.tables[name].state.analyzed_unix_s) is not None
+        and (second := tables.tables[name].state.analyzed_unix_s) is not None
+        and abs(first - second) > AGE_DIFFERENCE_S
+    }
+    if ages:
+        listed = [
+            compose("{name} of {first} and {second}", name=name, first=_day(first), second=_day(second))
+            for name, (first, second) in sorted(ages.items())
+        ]
+        text = compose(
+            "the statistics of the optimizer of {before} and {after} are of different ages: {listed}. The "
+            "servers may choose different plans for equal data",
+            before=before,
+            after=after,
+            listed=join_some(listed, _NAMED_MAX),
+        )
+        yield _statistics_finding(text, ages, tables, after)
+
+
+def _day(unix_s: int) -> str:
+    return datetime.fromtimestamp(unix_s, UTC).date().isoformat()
+
+
+def _statistics_finding(
+    text: str, statistics: Mapping[str, object], existing: ExistingTables, subject: str
+) -> Finding:
+    fix = compose("Run {statement} on these tables", statement=DIALECTS[existing.protocol].analyze)
+    evidence = {"statistics": {name: statistics[name] for name in list(statistics)[:_NAMED_MAX]}}
+    return Finding("P29", "warn", text, evidence, subject, fix=fix)
+
+
+def _inexact_findings(
+    before: str, after: str, baseline: ExistingTables, tables: ExistingTables
+) -> Iterator[Finding]:
+    """Notes of tables whose rows are compared by estimates, and of those that are not compared."""
+    common = [name for name in tables.tables if name in baseline.tables]
+    pairs = {name: (baseline.tables[name], tables.tables[name]) for name in common}
+    inexact = [name for name, pair in pairs.items() if any(_is_uncounted(table) for table in pair)]
+    unknown = [name for name in inexact if any(table.rows_or_estimate is None for table in pairs[name])]
+    if estimated := [name for name in inexact if name not in unknown]:
+        text = compose(
+            "the rows of {listed} are compared by the servers' estimates, which may differ by 10 %: the "
+            "tables are too large to be counted",
+            listed=join_some(estimated, _NAMED_MAX),
+        )
+        yield Finding("P29", "note", text, {"estimated": estimated[:_NAMED_MAX]}, after)
+    lacking = [name for name in tables.names or () if not (name in baseline.tables or name in tables.tables)]
+    if unread := [*unknown, *lacking]:
+        text = compose(
+            "the data of {listed} are not compared: the databases of {before} and {after} do not report "
+            "their rows, or do not have tables of these names",
+            listed=join_some(unread, _NAMED_MAX),
+            before=before,
+            after=after,
+        )
+        yield Finding("P29", "note", text, {"unread": unread[:_NAMED_MAX]}, after)
+
+
+def _is_uncounted(table: ExistingTable) -> bool:
+    """Whether the rows of a table, and no view, were not counted."""
+    return table.rows is None and table.shape.engine != "view"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from dbdyno.checks.tables import ExistingTables
 from dbdyno.experiment.model import Experiment, Load, Variant, Workload
 from dbdyno.finding import LEVELS, Caveat, Finding
 from dbdyno.servers.server import Description, Server, ServerProblem, StatementRefused
@@ -53,6 +54,11 @@ class Context:
     slot: Mapping[str, Any] = field(default_factory=dict)
     # The first description of every variant that has started so far, by the variant's name.
     peers: Mapping[str, Description] = field(default_factory=dict)
+    # Existing tables that are compared between the variants; None after the first start of a variant's
+    # server, and if there are none.
+    existing_tables: ExistingTables | None = None
+    # Those of every variant that has started so far, by the variant's name.
+    peer_tables: Mapping[str, ExistingTables] = field(default_factory=dict)
     # The workload of the group; None: all workloads of the experiment.
     workload: Workload | None = None
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from dbdyno.checks.register import Context, Moment, check
 from dbdyno.finding import Finding, FreeForm
@@ -87,7 +87,10 @@ _UNREPORTED: Mapping[str, tuple[str, str]] = {
     Moment.READY,
     Moment.AFTER_GROUP,
     in_sweep=(Moment.AFTER_GROUP,),
-    caveat=mark("the server's identity is in doubt"),
+    caveat={
+        "databases": mark("the variants share one server and its cache"),
+        "": mark("the server's identity is in doubt"),
+    },
 )
 def server_identity(moment: Moment, context: Context, description: Description) -> Iterator[Finding]:
     """Finds trials that ran on another server than the variant's first one, or on a restarted one.
@@ -108,8 +111,9 @@ def server_identity(moment: Moment, context: Context, description: Description) 
     socket, port, uuid and host name (if the server has them) must equal those of the variant's first
     description, or the paths and port that dbdyno assigned to the group. Process id and start time may
     change between groups but not within a group, because a restarted server has an empty cache. No two
-    variants may use the same process, no two URLs (except for their options) may lead to the same server,
+    variants may use the same process, no two URLs (except for their options) may lead to the same database,
     and variants that declare the same software must have the same version. Otherwise the finding is a stop.
+    Two databases of one server are a warning: they share its cache and its background work.
     """
     keys: tuple[str, ...]
     if moment is Moment.AFTER_GROUP:
@@ -223,19 +227,24 @@ def _peer_findings(context: Context, name: str, mine: Description, peer: Descrip
             context.subject,
         )
     if _is_same_server(facts, peer_facts):
-        yield _identity_stop(
-            compose(
-                "{subject} ({url}) and {name} ({url_2}) lead to the same server ({identity_text}): one "
-                "server was measured twice",
-                subject=context.subject,
-                url=facts["url"],
-                name=name,
-                url_2=peer_facts["url"],
-                identity_text=_identity_text(facts),
-            ),
-            compose("Correct one of the URLs"),
-            {"urls": [facts["url"], peer_facts["url"]]},
-            context.subject,
+        names = [_database(facts["url"]), _database(peer_facts["url"])]
+        yield (
+            _databases_warning(context.subject, name, names)
+            if names[0] != names[1]
+            else _identity_stop(
+                compose(
+                    "{subject} ({url}) and {name} ({url_2}) lead to the same server ({identity_text}): one "
+                    "server was measured twice",
+                    subject=context.subject,
+                    url=facts["url"],
+                    name=name,
+                    url_2=peer_facts["url"],
+                    identity_text=_identity_text(facts),
+                ),
+                compose("Correct one of the URLs"),
+                {"urls": [facts["url"], peer_facts["url"]]},
+                context.subject,
+            )
         )
     if facts["version"] != peer_facts["version"] and _is_same_software(context, name):
         yield _identity_stop(
@@ -295,6 +304,22 @@ def _endpoint(url: str) -> tuple[object, ...]:
     """A URL without the options that say how to connect. The option `socket` says where."""
     parts = urlsplit(url)
     return *parts[:3], parse_qs(parts.query).get("socket")
+
+
+def _database(url: str) -> str:
+    return unquote(urlsplit(url).path.removeprefix("/"))
+
+
+def _databases_warning(subject: str, name: str, databases: Sequence[str]) -> Finding:
+    text = compose(
+        "{subject} and {name} are two databases of one server ({databases}): they share its cache and its "
+        "background work, so one may be slower because of what the other left",
+        subject=subject,
+        name=name,
+        databases=join(", ", databases),
+    )
+    fix = compose("Compare on two servers if the data of both do not fit into the cache together")
+    return Finding("P03", "warn", text, {"databases": list(databases)}, subject, fix=fix)
 
 
 def _identity_text(facts: FreeForm) -> str:

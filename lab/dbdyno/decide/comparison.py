@@ -161,6 +161,9 @@ class Sample:
     # The capacities under the latency objective of the experiment. The verdict is about them, not about
     # single loads.
     capacities: Capacities | None
+    # About its variants, its workload, or the complete run.
+    findings: tuple[Finding, ...]
+    # Those that forbid an answer.
     stops: tuple[Finding, ...]
 
     @property
@@ -291,7 +294,7 @@ class Comparison:
         that are not its server's.
         """
         variant = self.experiment.variant(self.variant)
-        return tuple(describe_differences(self.experiment, variant, server=server))
+        return tuple(describe_differences(self.experiment, variant, self.sample.findings, server=server))
 
     @property
     def blocks(self) -> tuple[int, int]:

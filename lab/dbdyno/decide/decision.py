@@ -178,12 +178,14 @@ def _sample(
     """The trials that answer a question, and the findings that forbid an answer."""
     baseline, variant = question.baseline, question.variant
     of_both = [t for t in trials if t.workload == question.workload and t.variant in (baseline, variant)]
+    relevant = tuple(relevant_to(question.names, findings))
     return Sample(
         question,
         of_both,
         tuple(pair(of_both, point.as_dict(), baseline, variant) for point in experiment.load.points()),
         capacities(of_both, experiment.load, baseline, variant),
-        tuple(stops(relevant_to(question.names, findings))),
+        relevant,
+        tuple(stops(relevant)),
     )
 
 

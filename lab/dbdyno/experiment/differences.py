@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.experiment.base import file_key
 from dbdyno.experiment.model import Experiment, SqlTransaction, SqlWorkload, Variant, Workload
 from dbdyno.experiment.quantities import Setting, as_text, is_equal, variable_name
 from dbdyno.experiment.variant import PROXY_TITLES, Proxy
-from dbdyno.text import Text, compose
+from dbdyno.finding import Finding
+from dbdyno.text import Text, compose, compose_form, mark
 
 # Keys of a server that do not count as differences: dbdyno compares variables one by one, the version may be
 # one that check P03 only verifies, and the other keys name the source of a password.
@@ -18,6 +20,72 @@ _NO_DIFFERENCE = ("variables", "version", "password_env", "password_file")
 _BESIDES_SERVER = ("session.", "load.", "data.", "proxy", "workload")
 # Maximum number of characters of a statement or value in a text.
 _LENGTH_MAX = 70
+
+
+@dataclass(frozen=True)
+class DataDifference:
+    """One difference between the existing data of a variant and those of the baseline. P29 finds it, and its
+    evidence has it, so that it is named where a result says what differs.
+    """
+
+    # "table", "rows", "estimated rows", "column", "storage" or "index".
+    what: str
+    table: str
+    # The name of the column, index or property of storage.
+    name: str
+    # None: the baseline, or the variant, does not have it.
+    baseline: int | str | None
+    variant: int | str | None
+
+    @property
+    def text(self) -> Text:
+        """What the variant has and the baseline has not, or the reverse."""
+        absent = "baseline" if self.baseline is None else "variant" if self.variant is None else ""
+        name = _PROPERTIES.get(self.name, self.name) if self.what == "storage" else self.name
+        values = {"table": self.table, "name": name, "before": self.baseline, "after": self.variant}
+        return compose_form(_DATA_PATTERNS[self.what, absent], values)
+
+
+# What a `DataDifference` is, and which side lacks it -> its text.
+_DATA_PATTERNS = {
+    ("table", "baseline"): mark("with the table {table}"),
+    ("table", "variant"): mark("without the table {table}"),
+    ("rows", ""): mark("{table} has {after:,} rows, not {before:,}"),
+    ("estimated rows", ""): mark("{table} has about {after:,} rows, not {before:,} (estimates)"),
+    ("column", "baseline"): mark("column {name} of {table} ({after})"),
+    ("column", "variant"): mark("without column {name} of {table} ({before})"),
+    ("column", ""): mark("column {name} of {table} is {after}, not {before}"),
+    ("storage", "baseline"): mark("{name} of {table} is {after}"),
+    ("storage", "variant"): mark("{name} of {table} is not {before}"),
+    ("storage", ""): mark("{name} of {table} is {after}, not {before}"),
+    ("index", "baseline"): mark("index {name} on {table} {after}"),
+    ("index", "variant"): mark("without index {name} on {table} {before}"),
+}
+# The properties of a table's storage, by the names that evidence has.
+_PROPERTIES = {
+    str(text): text
+    for text in (
+        compose("storage engine"),
+        compose("row format"),
+        compose("collation"),
+        compose("partitioning"),
+        compose("access method"),
+        compose("persistence"),
+        compose("options"),
+    )
+}
+
+
+def differences_in_data(findings: Iterable[Finding], variant: str) -> list[Text]:
+    """What differs in the existing data of a variant, by the findings of P29, one short text each."""
+    texts: dict[Text, None] = {}
+    for finding in findings:
+        if finding.code == "P29" and finding.subject == variant:
+            listed = finding.evidence.get("differences", ())
+            texts |= {DataDifference(**entry).text: None for entry in listed}
+            if more := finding.evidence.get("count", 0) - len(listed):
+                texts[compose("{number} more differences of the data (P29)", number=more)] = None
+    return list(texts)
 
 
 def is_identical(experiment: Experiment, variant: Variant) -> bool:
@@ -36,13 +104,20 @@ def changes_server(experiment: Experiment, variant: Variant) -> bool:
     return any(key != "url" and not key.startswith(_BESIDES_SERVER) for key in keys)
 
 
-def describe_differences(experiment: Experiment, variant: Variant, *, server: bool = True) -> list[str]:
+def describe_differences(
+    experiment: Experiment, variant: Variant, findings: Iterable[Finding] = (), *, server: bool = True
+) -> list[str]:
     """What a variant has and the baseline has not, or the reverse, one short text each; without `server`
-    only what the variant changes besides its server.
+    only what the variant changes besides its server. If the findings name differences of existing data, these
+    replace the URL.
     """
-    differing = _differences(experiment, variant).items()
-    chosen = (texts for key, texts in differing if server or key.startswith(_BESIDES_SERVER))
-    return list(dict.fromkeys(text for texts in chosen for text in texts))
+    in_data = differences_in_data(findings, variant.name)
+    chosen = (
+        texts
+        for key, texts in _differences(experiment, variant).items()
+        if (server or key.startswith(_BESIDES_SERVER)) and not (in_data and key == "url")
+    )
+    return list(dict.fromkeys([*(text for texts in chosen for text in texts), *in_data]))
 
 
 def differing_variables(first: Variant, second: Variant) -> list[str]:

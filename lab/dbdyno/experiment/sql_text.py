@@ -160,7 +160,9 @@ def parse_statement(sql: str, dialect: Dialect) -> Any:
 
 
 def table_names(statements: Iterable[str], dialect: Dialect) -> list[str]:
-    """The tables that the statements name, without schema and duplicates, in order."""
+    """The tables that the statements name, as the server stores the names, without schema and duplicates, in
+    order.
+    """
     exp = sqlglot().exp
     names: dict[str, None] = {}
     for sql in statements:
@@ -168,7 +170,10 @@ def table_names(statements: Iterable[str], dialect: Dialect) -> list[str]:
         if tree is not None:
             # WITH defines no tables.
             defined = {cte.alias for cte in tree.find_all(exp.CTE)}
-            names |= {table.name: None for table in tree.find_all(exp.Table) if table.name not in defined}
+            for table in tree.find_all(exp.Table):
+                # Functions stand where tables do, too.
+                if isinstance(table.this, exp.Identifier) and table.name not in defined:
+                    names[table.name if table.this.quoted else dialect.fold(table.name)] = None
     return list(names)
 
 

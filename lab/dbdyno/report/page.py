@@ -207,7 +207,8 @@ def design_rows(report: Report) -> list[tuple[str, str]]:
     ]
     rows += _workload_rows(experiment)
     differing = [
-        (variant.name, describe_differences(experiment, variant)) for variant in experiment.variants[1:]
+        (variant.name, describe_differences(experiment, variant, report.checks))
+        for variant in experiment.variants[1:]
     ]
     rows += [
         (compose("what differs in {name}", name=name), join("; ", texts))

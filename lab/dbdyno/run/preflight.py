@@ -14,6 +14,7 @@ from pathlib import Path
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
+from dbdyno.checks.tables import ExistingTables
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.problem import Problem
@@ -84,6 +85,7 @@ def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Lis
     coordinator = Coordinator(experiment, None, engine, listen)
     coordinator.check(Moment.DESIGN, Context(experiment))
     peers: dict[str, Description] = {}
+    tables: dict[str, ExistingTables] = {}
     with contextlib.closing(Workspace.open(results)) as workspace:
         # The servers that dbdyno starts have their data in every check, also if groups would load them again.
         loaded = _with_snapshots(experiment)
@@ -99,7 +101,7 @@ def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Lis
                 action = "restoring the data, starting" if variant.server.is_private else "connecting to"
                 coordinator.step(f"{variant.name}: {action} the server")
                 server = data.open(variant, snapshot)
-                check_server(coordinator, variant, server, peers, codes, workload=workload)
+                check_server(coordinator, variant, server, peers, tables, codes=codes, workload=workload)
     return _sorted(coordinator)
 
 

@@ -13,6 +13,8 @@ from typing import TypeVar
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
+from dbdyno.checks.data import read_existing_tables
+from dbdyno.checks.tables import ExistingTables
 from dbdyno.experiment.model import Experiment, Variant, Workload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
@@ -42,13 +44,14 @@ def verify_settings(coordinator: Coordinator, workspace: Workspace) -> None:
     codes = checks.codes_of(Moment.READY, needs_data=False)
     secrets = experiment.secrets()
     peers: dict[str, Description] = {}
+    tables: dict[str, ExistingTables] = {}
     for variant in experiment.variants:
         began = time.monotonic()
         verb = "starting a test instance" if variant.server.is_private else "connecting"
         coordinator.step(f"{variant.name}: {verb} to verify settings")
         server = open_server(variant, workspace, None, secrets)
         with coordinator.times.step("starting"):
-            stops = check_server(coordinator, variant, server, peers, codes)
+            stops = check_server(coordinator, variant, server, peers, tables, codes=codes)
         if stops:
             raise Stopped(stops)
         coordinator.listen(progress.TestStartEnded(time.monotonic() - began))
@@ -75,13 +78,15 @@ def check_server(
     variant: Variant,
     server: Server,
     peers: dict[str, Description],
-    codes: Iterable[str],
+    tables: dict[str, ExistingTables],
     *,
+    codes: Iterable[str],
     workload: Workload | None = None,
 ) -> list[Finding]:
     """Start a server once, check it and close it. Returns the findings that stop the experiment.
 
-    `peers` are the descriptions of the variants checked so far; the description of this variant is added.
+    `peers` are the descriptions of the variants checked so far, and `tables` their existing tables; those of
+    this variant are added.
     """
     with _closing(coordinator, server):
         if variant.server.is_private:
@@ -98,9 +103,27 @@ def check_server(
             peers=dict(peers),
             workload=workload,
         )
+        # The user's command restores them only before a group.
+        if not (variant.server.restore and coordinator.experiment.design.state == "restore"):
+            context = _with_tables(coordinator, context, tables)
         stops = coordinator.check(Moment.READY, context, codes)
     peers.setdefault(variant.name, description)
     return stops
+
+
+def _with_tables(coordinator: Coordinator, context: Context, tables: dict[str, ExistingTables]) -> Context:
+    """The context with the existing tables of its variant and, from `tables`, of others. Reads them once for
+    each variant, and adds them to `tables`.
+    """
+    variant, server = context.variant, context.server
+    if variant is None or server is None or variant.name in tables:
+        return context
+    with coordinator.times.step("checking"):
+        existing = read_existing_tables(coordinator.experiment, variant, server)
+    context = replace(context, existing_tables=existing, peer_tables=dict(tables))
+    if existing is not None:
+        tables[variant.name] = existing
+    return context
 
 
 @contextmanager
@@ -180,6 +203,8 @@ class GroupServers:
         self._data, self._slots, self._servers = data, slots, servers
         # Descriptions of the servers at their first start with data, by variant and workload.
         self._first_descriptions: dict[tuple[str, str], Description] = {}
+        # The existing tables of the variants at the first start of their servers.
+        self._tables: dict[str, ExistingTables] = {}
 
     def of(self, trial: Trial) -> Server:
         """The server of a trial."""
@@ -292,6 +317,8 @@ class GroupServers:
         first, key = self._first_descriptions, (context.subject, title)
         peers = {name: entry for (name, on), entry in first.items() if on == title}
         context = replace(context, first_description=first.get(key), peers=peers)
+        if context.first_description is None:
+            context = _with_tables(self._coordinator, context, self._tables)
         first.setdefault(key, description)
         self._coordinator.require(Moment.READY, context)
         return context

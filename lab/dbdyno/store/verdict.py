@@ -280,7 +280,8 @@ class Comparison(DocumentPart):
     identical: Optional[Literal[True]] = None
     """Present if the variants differ only in their names."""
     differs: Optional[list[str]] = None
-    """What the variant has and the baseline has not, by the experiment file; absent if they are identical."""
+    """What the variant has and the baseline has not, by the experiment file and the existing data (P29);
+    absent if they are identical."""
     points: list[Point]
     """One per load, in the order of the experiment file."""
     curve: CombinedEffect

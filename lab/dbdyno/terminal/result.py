@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from rich.console import Console
 
@@ -80,7 +81,7 @@ def describe(
         ),
         f"  client    CPUs {experiment.client.cpus or 'any'}, {describe_plan(experiment, workers)}",
         *(f"  variant   {variant.name}: {_server(variant.server)}" for variant in experiment.variants),
-        *(f"  differs   {name}: {texts}" for name, texts in _differences(experiment, server=False)),
+        *(f"  differs   {name}: {texts}" for name, texts in _differences(experiment, (), server=False)),
     ]
     for line in lines:
         print_text(console, line, indent=12 if line.startswith(" ") else 0)
@@ -142,7 +143,7 @@ def _show_reasons(judged: JudgeFiles, experiment: Experiment, translate: Transla
         for sentence in changed[:MAX_REASONS]:
             text = compose("why ({workload}): {sentence}", workload=comparison.workload, sentence=sentence)
             print_text(console, translate(text), indent=2)
-    for name, texts in _differences(experiment, server=True):
+    for name, texts in _differences(experiment, verdict.checks, server=True):
         print_text(
             console, translate(compose("what differs: {name}: {texts}", name=name, texts=texts)), indent=2
         )
@@ -220,12 +221,14 @@ def warn_missing_charts(reason: str) -> None:
     print(f"warning: report.html lacks charts: {reason}", file=sys.stderr)
 
 
-def _differences(experiment: Experiment, *, server: bool) -> list[tuple[str, str]]:
+def _differences(
+    experiment: Experiment, findings: Sequence[Finding], *, server: bool
+) -> list[tuple[str, str]]:
     """Every variant that differs from the baseline, and what it has and the baseline has not."""
     return [
         (variant.name, join("; ", texts))
         for variant in experiment.variants[1:]
-        if (texts := describe_differences(experiment, variant, server=server))
+        if (texts := describe_differences(experiment, variant, findings, server=server))
     ]
 
 
