@@ -350,7 +350,7 @@ def _fleet_errors(
     for connections in load.connections:
         if connections < loops:
             what = f"{loops} event loops ({fleet.engines} engines)"
-            problem, fix = f"{connections} connections are too few for {what}", f"Use at least {loops}"
+            problem, fix = f"{what} are too many for connections = {connections}", f"Use at least {loops}"
             yield InputError("load.connections", connections, problem, f"{fix}, or fewer engines")
     if fleet.address == FLEET_LOCAL:
         return
