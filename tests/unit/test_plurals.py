@@ -59,6 +59,7 @@ NEVER_ONE = {
         "1 minutes",
         "1 hours",
         "1 connections",
+        "1 connections need",
         "1 servers named",
         "there are 1 more notes",
     ),

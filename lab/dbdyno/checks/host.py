@@ -137,7 +137,7 @@ def _machine_facts(description: Description, variant: Variant) -> dict[str, str]
     in_sweep=(Moment.DESIGN,),
     caveat={
         "cpus": mark("client and server share CPU {cpus}"),
-        "": mark("another database server was busy on this machine"),
+        "": mark("another database server was busy"),
     },
 )
 def shared_cpus(moment: Moment, context: Context) -> Iterator[Finding]:

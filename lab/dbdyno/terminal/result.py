@@ -181,8 +181,7 @@ def _caveats_line(caveats: Sequence[str], translate: Translator, width: int) -> 
     """The caveats that fit into one line of `width` cells, and the codes of the others."""
     for number in range(len(caveats), -1, -1):
         codes = dict.fromkeys(map(code_of, caveats[number:]))
-        listed = ", ".join(codes)
-        further = [compose("also {codes}", codes=listed) if number else listed] if codes else []
+        further = [compose("also {codes}", codes=", ".join(codes))] if number and codes else [*codes]
         line = translate(caveats_text([*caveats[:number], *further])).strip()
         # Two cells are left free at the left.
         if cell_len(line) <= width - 2:

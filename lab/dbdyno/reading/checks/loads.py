@@ -156,7 +156,7 @@ def _exceeded(capacity: Capacity, highest: int, indexes: tuple[int, int], *, is_
     return Mistake(
         "stop",
         compose(
-            "connections = {connections} needs {need:,} {unit} ({each} each), and {limit_name} is "
+            "{connections} connections need {need:,} {unit} ({each} each), and {limit_name} is "
             "{limit:,}{default}: "
             "at most {largest} connections fit",
             connections=highest,
