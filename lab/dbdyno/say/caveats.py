@@ -43,8 +43,8 @@ def caveats(findings: Sequence[Finding], failures: Iterable[str] = ()) -> list[s
 
 def code_of(caveat: str) -> str:
     """The code of a caveat."""
-    found = re.search(r"^[A-Z]\d\d(?= )|[A-Z]\d\d(?=\)?$)", caveat)
-    return found.group() if found else caveat
+    match = re.search(r"^[A-Z]\d\d(?= )|[A-Z]\d\d(?=\)?$)", caveat)
+    return match.group() if match else caveat
 
 
 def _summary(finding: Finding) -> str:
