@@ -106,6 +106,11 @@ def milliseconds(value_us: float | None) -> str:
     return MISSING if value_us is None else f"{value_us / 1000.0:,.2f}"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, for messages that are not translated: 1 host, 8 hosts."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def three_digits(value: float) -> str:
     """A number with three significant digits, without an exponent if it is at least 0.0001."""
     if value == 0.0:

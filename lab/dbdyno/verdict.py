@@ -26,7 +26,7 @@ from dbdyno.measure.evidence import gather, scheduled
 from dbdyno.rules import Decided, Records, conclusion, find_all
 from dbdyno.say.capacity import capacity_sentence
 from dbdyno.say.caveats import caveats, mark_chosen
-from dbdyno.say.sentence import metric_sentence, sentence
+from dbdyno.say.sentence import comparison_caveats, metric_sentence, sentence
 from dbdyno.say.wording import join_words
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.verdict_rule import ANSWERS
@@ -115,7 +115,7 @@ def _comparisons(decided: Decided, findings: Sequence[Finding]) -> list[Comparis
         comparison_entry(
             comparison,
             sentence(comparison, entry_of_comparison, decided.evidence.block_s, lines_of_one),
-            caveats(entry_of_comparison),
+            comparison_caveats(comparison, entry_of_comparison),
             [line.entry() for line in lines_of_one],
             metrics=[metric_entry(metric, metric_sentence(metric)) for metric in metrics],
             highest=highest_throughput(comparison, decided.experiment),

@@ -151,7 +151,7 @@ def test_tables_that_are_there_are_not_a_scripts_to_drop(running: Running) -> No
     short = ("--connections", "1", "--time", "500ms", "--warmup", "0s")
     answer = running.run(SHOP, *short)
     assert answer.returncode == 2, answer.stderr
-    assert "has 1 tables (good1)" in answer.stderr
+    assert "has 1 table (good1)" in answer.stderr
     assert "prepare = false" in answer.stderr
     assert running.tables() == ["good1"]
     # With its own data in place a script may run over them, and they stay.

@@ -100,8 +100,8 @@ def test_a_run_that_was_resumed_with_another_kernel_is_a_warning() -> None:
 @pytest.mark.parametrize(
     ("connections", "words"),
     [
-        ((4, 64), ["the lowest load has 4 connections, more than the 2 CPUs"]),
-        ((1, 2), ["the highest load has 2 connections, at most twice the 2 CPUs"]),
+        ((4, 64), ["the lowest load has 4 connections, more than the server's 2 CPUs"]),
+        ((1, 2), ["the highest load has 2 connections, at most two for each of the server's 2 CPUs"]),
         ((3, 4), ["the lowest load", "the highest load"]),
         ((2, 5), []),
         ((64,), []),

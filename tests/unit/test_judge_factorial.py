@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import re
@@ -101,6 +102,51 @@ def test_the_first_line_ranks_the_factors(tmp_path: Path, capsys: pytest.Capture
         else:
             assert "version and threads interact" in lines[-1]
             assert "threads pool depends on the load or on another factor" in lines[-1]
+
+
+def test_several_workloads_have_a_table_of_the_factors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dbdyno.terminal.console.WIDTH", 80)
+    workloads = tuple(
+        OltpWorkload(name=name) for name in ("oltp_read_write", "oltp_read_only", "oltp_insert")
+    )
+
+    def faster(trial: Trial, _tick: int) -> int:
+        version, _ = trial.variant.split("+")
+        gain = {"oltp_read_write": 1.1, "oltp_read_only": 1.3, "oltp_insert": 1.0}[trial.workload]
+        noise = 1.0 + 0.01 * ((trial.index * 7) % 5 - 2)
+        return round(10_000 * (gain if version == "8.4" else 1.0) * noise)
+
+    making = Making(
+        factors=(TWO_VERSIONS, THREADS), workloads=workloads, connections=(20, 10), blocks=10, speed=faster
+    )
+    run = make(tmp_path, making)
+    judge(run)
+    show(run, run.experiment())
+    lines = capsys.readouterr().out.splitlines()
+    (ranking,) = (line for line in lines if line.startswith("Largest effects: "))
+    assert ranking.startswith("Largest effects: version 8.4 +29.7 % [")
+    assert " on oltp_read_only; threads pool: undecided" in ranking
+    table = lines[lines.index(ranking) + 1 :]
+    assert table[0] == "throughput: effect of each factor on each workload, 99.4 % intervals"
+    assert all(len(line) <= 80 for line in table)
+    # The columns that do not fit follow below.
+    assert [re.findall("oltp_[a-z_]+", line) for line in table if "oltp_" in line] == [
+        ["oltp_read_write", "oltp_read_only"],
+        ["oltp_insert"],
+    ]
+    of_version = [line for line in table if line.lstrip().startswith("version 8.4 ") and " x " not in line]
+    assert [re.findall(r"\+\d+\.\d % \[|undecided", line) for line in of_version] == [
+        ["+9.3 % [", "+29.7 % ["],
+        ["undecided"],
+    ]
+    # Two levels of confidence stand on the page, and both are named.
+    assert any("intervals of variants: 95 %" in line and "of factors: 99.4 %" in line for line in lines)
+    page = html.unescape(undrawn(run))
+    assert str(table[0]) in page
+    assert f'<p class="sentence">{ranking}</p>' in page
+    assert ranking.split(":")[0] in as_markdown(gather(run))
 
 
 TWO_VERSIONS = Factor(name="version", levels=("8.0", "8.4"))
@@ -323,7 +369,7 @@ def test_latencies_that_were_cut_off_bear_on_a_factor_by_their_bounds(tmp_path: 
     pool = found["pool",]
     assert pool["interval_percent"] == [-100.0, None]
     assert pool["verdict"] == found["9.7", "pool"]["verdict"] == "undecided"
-    assert "changes by an unknown factor from 8.0 to 9.7" in found["9.7", "pool"]["sentence"]
+    assert "ratio pool/per-connection unknown from 8.0 to 9.7" in found["9.7", "pool"]["sentence"]
     assert "≥ " in as_markdown(gather(run))
 
 

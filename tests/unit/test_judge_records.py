@@ -418,7 +418,7 @@ class TestAutomaticWarmUp:
         assert gone["failure"] == reason
         (check,) = [check for check in verdict["checks"] if check["code"] == "R04"]
         assert (check["level"], check["subject"]) == ("warn", "a")
-        assert f"1 of 7 trials of a failed ({reason})" in curve(verdict)["sentence"]
+        assert f"Caveat: 1 of 7 trials of a failed: {reason} (R04)." in curve(verdict)["sentence"]
 
     def test_a_server_that_never_settles_is_said(self, tmp_path: Path) -> None:
         making = Making(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -9,14 +10,18 @@ from typing import Any
 
 import pytest
 from tests.unit.sentences import check_sentences, read
-from tests.unit.stored_run import Arms, Making, Spoil, judged
+from tests.unit.stored_run import Arms, Making, Spoil, judged, make
 
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding, Level
+from dbdyno.languages import IN_ENGLISH
 from dbdyno.result_text import decimals_for, signed, times
 from dbdyno.say.caveats import caveats
 from dbdyno.say.wording import blocks_text, change, effect_text, loads, times_interval
 from dbdyno.stats.paired import Bound, Effect
+from dbdyno.terminal.messages import Output
+from dbdyno.terminal.result import _caveats_line, show
+from dbdyno.verdict import judge
 
 # What differs from block to block, in tenths of a percent; balanced around 0.
 STEPS = (-4, -1, 2, 5, -5, -2, 1, 4)
@@ -365,3 +370,31 @@ def test_blocks() -> None:
         "7 of 8 blocks",
         "0 of 8 blocks",
     ]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_shows_the_caveats_on_a_line_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool
+) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", str(int(is_terminal)))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    run = make(tmp_path, Making(failed=lambda trial: "gone" if trial.variant == "b" else None))
+    judge(run)
+    show(run, run.experiment(), Output(quiet=True))
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    caveat = "Caveat: 24 of 24 trials of b failed: gone (R04)."
+    if is_terminal:
+        assert lines[-1] == f"  {caveat}"
+        assert lines[-2].endswith("; 8 blocks.")
+    else:
+        # A script reads a verdict in one line.
+        assert lines[-1].endswith(f"; 8 blocks. {caveat}")
+
+
+def test_the_caveats_of_a_terminal_are_one_line() -> None:
+    short = ["connections were lost (D05)", "3 trials left out (R04)"]
+    assert _caveats_line(short, IN_ENGLISH, 80) == f"Caveats: {short[0]}; {short[1]}."
+    long = [*short, "the load generator was late (D01)", "P07 overridden: “(known)”", "see P11"]
+    assert _caveats_line(long, IN_ENGLISH, 80) == f"Caveats: {short[0]}; also R04, D01, P07, P11."
+    assert _caveats_line(["x" * 90 + " (D05)"], IN_ENGLISH, 80) == "Caveat: D05."

@@ -199,7 +199,7 @@ def test_a_run_that_cannot_be_extended_names_the_blocks_of_a_new_one(tmp_path: P
     judge(run)
     curve = verdict_of(run)["comparisons"][0]["curve"]
     assert curve["verdict"] == "undecided"
-    assert re.search(r"±\d+ % would take about \d+ blocks in a new run\.", curve["sentence"])
+    assert re.search(r"±\d+ % needs about \d+ blocks in a new run\.", curve["sentence"])
 
 
 def test_a_top_up_that_was_interrupted_counts_its_blocks(tmp_path: Path) -> None:

@@ -342,7 +342,7 @@ def test_each_choice_is_stored_once_and_counted(tmp_path: Path) -> None:
     for text, number, delta in zip(planned[1:], ("01", "02"), (15, 16), strict=True):
         choice = f"design.delta_percent {delta} instead of none"
         assert text.startswith(f"{FOLDER}/{number}: Chosen afterwards ({choice}): b is slower than a")
-    assert later[0].startswith("Chosen afterwards, when 16 trials had been measured: design.delta_percent 16")
+    assert later[0].startswith("Chosen afterwards, after 16 trials: design.delta_percent 16")
     assert f"The planned judgement of this run is in {run.path.name}." in later
     assert any("judged again 2 times" in text for text in later)
 
@@ -498,7 +498,7 @@ def test_an_override_never_makes_resume_refuse(tmp_path: Path) -> None:
     sentence = verdict_of(run)["comparisons"][0]["curve"]["sentence"]
     assert sentence.startswith("Chosen afterwards (no override of P02, override of P07): b is slower than a")
     assert "(chosen afterwards)" in summarize(run.path).text
-    assert "Chosen afterwards, when 4 trials had been measured" in render_page(Run.open(run.path))[0]
+    assert "Chosen afterwards, after 4 trials:" in render_page(Run.open(run.path))[0]
     # The next call has the same file, and changes nothing.
     resumed(run, {"P07": "the limit is known"}).release()
     assert len(Run(run.path).chosen_afterwards()) == 1

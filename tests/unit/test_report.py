@@ -204,7 +204,7 @@ def test_a_run_without_a_verdict_is_refused_with_a_fix(tmp_path: Path) -> None:
         ),
         pytest.param(
             Making(failed=lambda t: "gone" if t.variant == "b" else None),
-            "24 of 24 trials of b failed (gone)",
+            "24 of 24 trials of b failed: gone (R04)",
             id="one arm failed",
         ),
         pytest.param(

@@ -13,6 +13,7 @@ from dbdyno.experiment.model import OltpWorkload
 from dbdyno.report import charts
 from dbdyno.report.model import gather
 from dbdyno.report.page import check_texts
+from dbdyno.report.tables import load_rows
 from dbdyno.store import Run
 from dbdyno.store.measured import DISTRIBUTION_PERCENTS
 from dbdyno.verdict import judge
@@ -50,6 +51,13 @@ def test_a_code_leads_to_its_explanation(tmp_path: Path, code: str) -> None:
     assert joined(text.paragraphs[0].striptags()) in joined(page.text)
 
 
+def test_loads_are_listed_in_the_order_of_the_file(tmp_path: Path) -> None:
+    run = make(tmp_path, Making(connections=(40, 10, 20), blocks=1))
+    judge(run)
+    rows = [row.load for row in load_rows(gather(run), "oltp_read_write") if row.variant == "a"]
+    assert rows == ["40 connections", "10 connections", "20 connections"]
+
+
 def card_texts(run: Run) -> list[str]:
     """The texts of the card; one with several lines is one text."""
     (card,) = [one for one in charts.all_charts(gather(run)) if one.name == "card"]
@@ -73,7 +81,7 @@ def test_the_card_of_a_suite_has_its_sentence_and_not_the_verdict_of_its_first_t
     run = make(tmp_path, Making(blocks=8, connections=(10,), names=("a", "b", "c"), workloads=tests))
     judge(run)
     texts = card_texts(run)
-    assert any("b against a over 4 tests: 4 slower" in text and "1 more verdicts)" in text for text in texts)
+    assert any("b against a over 4 tests: 4 slower" in text and "1 more verdict)" in text for text in texts)
     assert "SLOWER" not in texts
 
 

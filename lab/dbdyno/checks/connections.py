@@ -171,7 +171,7 @@ def _pool_note(context: Context, text: str, **evidence: object) -> Finding:
     "P25",
     "The proxy can serve the load",
     Moment.READY,
-    caveat=mark("the proxy does not keep the settings of the sessions"),
+    caveat=mark("the proxy does not keep session settings"),
 )
 def proxy(context: Context, description: Description, variant: Variant) -> Iterator[Finding]:
     """Finds limits and modes of a proxy with which the load would wait, fail, or run with other settings.

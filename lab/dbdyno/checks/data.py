@@ -29,6 +29,7 @@ from dbdyno.experiment.server import may_be_one_database
 from dbdyno.experiment.sql_text import first_word, parse_statement, table_names
 from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Tables, describe
+from dbdyno.say.wording import rows_count
 from dbdyno.servers.admin import answers
 from dbdyno.servers.products.declaration import PRODUCTS
 from dbdyno.servers.server import Address, Description, Server
@@ -194,7 +195,7 @@ def _find_sql_differences(server: Server, workload: SqlWorkload, subject: str) -
             sql = f"SELECT COUNT(*) FROM {_qualified_name(address, names[name])}"
             count = answers.value(server.query, sql, answers.integer)
             if count != rows:
-                differences[name] = [compose("{count:,} rows, not {rows:,}", count=count, rows=rows)]
+                differences[name] = [compose("{count}, not {rows:,}", count=rows_count(count), rows=rows)]
     if differences:
         yield _differences_finding(
             compose("do not have the specified number of rows"), differences, address.database, subject

@@ -22,6 +22,7 @@ from dbdyno.experiment.model import Experiment, Stop, Variant, Workload
 from dbdyno.experiment.quantities import number
 from dbdyno.experiment.slices import load_s, only_reads
 from dbdyno.finding import Finding
+from dbdyno.say.wording import blocks_count, connections_count, cpus_count
 from dbdyno.servers.server import Description
 from dbdyno.stats.paired import ALPHA
 from dbdyno.text import compose, compose_count, join, mark
@@ -150,9 +151,9 @@ def _further_findings(experiment: Experiment) -> Iterator[Finding]:
             code="P15",
             level="note",
             text=compose(
-                "{blocks} blocks cannot give a verdict on the further metrics: {sentences} share an "
-                "error rate of {value:g} %",
-                blocks=blocks,
+                "{blocks} cannot give a verdict on the further metrics: {sentences} share an error rate of "
+                "{value:g} %",
+                blocks=blocks_count(blocks),
                 sentences=sentences,
                 value=100 * ALPHA,
             ),
@@ -351,23 +352,23 @@ def range_of_loads(experiment: Experiment) -> Iterator[Finding]:
             "P16",
             "note",
             compose(
-                "the lowest load has {connections} connections, more than the {cpus} CPUs of the server: no "
-                "load shows it without a queue",
-                connections=connections[0],
-                cpus=max(counts),
+                "the lowest load has {connections}, more than the server's {cpus}: no load shows it without "
+                "a queue",
+                connections=connections_count(connections[0]),
+                cpus=cpus_count(max(counts)),
             ),
             evidence,
-            fix=compose("Add a load of {cpus} connections or fewer", cpus=max(counts)),
+            fix=compose("Add a load of {connections} or fewer", connections=connections_count(max(counts))),
         )
     if connections[-1] <= 2 * min(counts):
         yield Finding(
             "P16",
             "note",
             compose(
-                "the highest load has {connections} connections, at most twice the {cpus} CPUs of the "
-                "server: no load shows it overloaded",
-                connections=connections[-1],
-                cpus=min(counts),
+                "the highest load has {connections}, at most two for each of the server's {cpus}: no load "
+                "shows it overloaded",
+                connections=connections_count(connections[-1]),
+                cpus=cpus_count(min(counts)),
             ),
             evidence,
             fix=compose("Add a load of more than {connections} connections", connections=2 * min(counts)),

@@ -136,8 +136,8 @@ def _machine_facts(description: Description, variant: Variant) -> dict[str, str]
     Moment.READY,
     in_sweep=(Moment.DESIGN,),
     caveat={
-        "cpus": mark("client and server share CPU {cpus}: the result holds for this arrangement"),
-        "": mark("another database server was busy on this machine"),
+        "cpus": mark("client and server share CPU {cpus}"),
+        "": mark("another database server was busy"),
     },
 )
 def shared_cpus(moment: Moment, context: Context) -> Iterator[Finding]:
@@ -269,7 +269,7 @@ def _cpu_s(process: psutil.Process) -> float:
     Moment.DESIGN,
     Moment.READY,
     caveat={
-        "quota_cpus": mark("a control group limits the CPU time of client and server"),
+        "quota_cpus": mark("a control group limits the CPU time"),
         "": mark("the memory or disk is unusual"),
     },
 )

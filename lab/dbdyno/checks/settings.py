@@ -456,7 +456,7 @@ def _evidence_of(found_differences: Sequence[Difference]) -> dict[str, object]:
     Moment.READY,
     in_sweep=(Moment.READY,),
     at_first_start=True,
-    caveat=mark("durability or isolation differ, or are weaker than by default"),
+    caveat=mark("durability or isolation differ, or are weak"),
 )
 def durability_and_isolation(
     context: Context, description: Description, variant: Variant
@@ -564,7 +564,7 @@ def _durability_of(description: Description, variant: Variant) -> dict[str, str]
     "P17",
     "Declared differences take effect",
     Moment.READY,
-    caveat=mark("the variants may not differ in what this workload does"),
+    caveat=mark("the variants may not differ for this workload"),
 )
 def effect_of_differences(
     context: Context, variant: Variant, description: Description, baseline_description: Description

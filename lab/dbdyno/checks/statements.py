@@ -327,7 +327,7 @@ def _aggregates(sql: str, dialect: Dialect) -> bool:
     in_sweep=(Moment.READY,),
     needs_data=True,
     at_first_start=True,
-    caveat=mark("statements examined or returned unexpected numbers of rows"),
+    caveat=mark("statements had unexpected numbers of rows"),
 )
 def row_counts(context: Context, server: Server, description: Description) -> Iterator[Finding]:
     """Finds unexpected row counts, and statements for which the server examines many rows.

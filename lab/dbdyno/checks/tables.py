@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from dbdyno.experiment.dialect import MYSQL, POSTGRESQL
 from dbdyno.experiment.differences import DataDifference
 from dbdyno.run.description import Column, Index, Tables
+from dbdyno.say.wording import rows_count
 from dbdyno.servers.admin import answers
 from dbdyno.servers.server import Server, StatementRefused
 from dbdyno.text import compose, join
@@ -141,7 +142,7 @@ def extent_differences(extent: Extent, rows: int, tolerance: float = 0.0) -> Ite
     """Differences of one table from ids 1 to `rows` without gaps, if larger than `tolerance` (a share)."""
     allowed = rows * tolerance
     if abs(extent.rows - rows) > allowed:
-        yield compose("{rows:,} rows, not {rows_2:,}", rows=extent.rows, rows_2=rows)
+        yield compose("{count}, not {rows:,}", count=rows_count(extent.rows), rows=rows)
     if extent.id_min is None or extent.id_max is None:
         return
     if abs(extent.id_min - 1) > allowed:

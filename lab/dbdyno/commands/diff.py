@@ -189,13 +189,14 @@ def _show_documents(
 
 def _figure_lines(pairs: Sequence[tuple[Measured, Measured, list[Row]]]) -> Iterator[str]:
     from dbdyno.reading.result import FIGURE_TEXTS
+    from dbdyno.result_text import counted
 
     for pair, second_measured, listed in pairs:
         yield f"{_title(pair)}, then {_title(second_measured)}"
         for row in listed:
             yield (
-                f"  {row.connections} connections: {FIGURE_TEXTS[row.figure]} {_values(row.first)}, then "
-                f"{_values(row.second)}: {row.change_percent:+.1f} %"
+                f"  {counted(row.connections, 'connection')}: {FIGURE_TEXTS[row.figure]} "
+                f"{_values(row.first)}, then {_values(row.second)}: {row.change_percent:+.1f} %"
             )
 
 

@@ -86,7 +86,9 @@ def fleet(  # noqa: PLR0917 — one parameter per option; typer passes them by n
     elif action is FleetAction.DOWN:
         stopped = stop_nodes()
         print(
-            f"stopped {stopped} processes of Ray" if stopped else "dbdyno has started no Ray on this machine"
+            f"stopped {stopped} process{'' if stopped == 1 else 'es'} of Ray"
+            if stopped
+            else "dbdyno has started no Ray on this machine"
         )
     else:
         _examine(address, _servers(file) if file else {})
@@ -119,7 +121,7 @@ def _examine(address: str, servers: dict[str, tuple[str, int]]) -> None:
         print(f"problem: {problem}")
     if problems:
         raise typer.Exit(ExitCode.NOT_COMPARABLE)
-    print(f"{len(hosts)} hosts are ready")
+    print("1 host is ready" if len(hosts) == 1 else f"{len(hosts)} hosts are ready")
 
 
 def _hosts(address: str, servers: Mapping[str, tuple[str, int]]) -> list[dict[str, Any]]:

@@ -258,16 +258,17 @@ def _show_series(console: Console, made: History, series: HistorySeries, transla
     from dbdyno.report import formatting
     from dbdyno.result_text import MISSING
     from dbdyno.terminal.console import Column, print_text, table_lines
-    from dbdyno.text import compose, join
+    from dbdyno.text import compose, compose_count, join
 
     reference = join("", (made.baseline, f" ({made.reference})" if made.reference else ""))
-    title = compose(
+    title = compose_count(
+        len(series.points),
+        "{variant} against {reference}, {workload}, {metric}: {number} run",
         "{variant} against {reference}, {workload}, {metric}: {number} runs",
         variant=series.variant,
         reference=reference,
         workload=series.workload,
         metric=metric_text(series.metric),
-        number=len(series.points),
     )
     print_text(console, translate(title))
     console.print(f"  {spark_line([point.effect_percent or 0.0 for point in series.points])}", soft_wrap=True)

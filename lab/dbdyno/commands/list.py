@@ -84,7 +84,9 @@ def list(  # noqa: A001, PLR0917 — the command's name; one parameter per optio
     else:
         _print_table(summaries)
     if len(summaries) < len(paths):
-        print(f"{len(paths) - len(summaries)} older runs are not shown (--all shows them)", file=sys.stderr)
+        left = len(paths) - len(summaries)
+        text = "1 older run is not shown" if left == 1 else f"{left:,} older runs are not shown"
+        print(f"{text} (--all shows them)", file=sys.stderr)
 
 
 def _parse_date(option: str, text: str | None, *, is_end: bool = False) -> datetime | None:

@@ -135,13 +135,16 @@ def describe(experiment: Experiment, profile: str | None, made: Plan) -> list[st
 def summary(made: Plan) -> str:
     """The plan in one line, for the head of `compare`."""
     from dbdyno.experiment.base import format_duration
+    from dbdyno.result_text import counted
 
     measuring = f"measuring {made.shares.measuring * 100:.0f} % of the time"
     text = f"about {format_duration(made.block_s)} per block, {measuring}"
     if len(made.scatters) > 1:
         return f"{text}; the precision is unknown without an earlier run (see dbdyno plan)"
     widths = [
-        f"{row.blocks} blocks ±{_percent(row.precision[0][0])}" for row in made.rows if row.precision[0]
+        f"{counted(row.blocks, 'block')} ±{_percent(row.precision[0][0])}"
+        for row in made.rows
+        if row.precision[0]
     ]
     return f"{text}; {', '.join(widths)} ({made.scatters[0].source})"
 

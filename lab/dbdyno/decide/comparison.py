@@ -387,11 +387,11 @@ def failures(trials: Sequence[MeasuredTrial]) -> Iterator[tuple[str, str]]:
         of_variant = [trial for trial in trials if trial.variant == variant]
         reasons = Counter(str(trial.failure) for trial in of_variant if trial.failed_by == "server")
         if reasons:
-            listed = join("; ", (reason.rstrip(".") for reason, _ in reasons.most_common(REASONS)))
+            listed = join(", ", (reason.rstrip(".") for reason, _ in reasons.most_common(REASONS)))
             yield (
                 variant,
                 compose(
-                    "{sum} of {number} trials of {variant} failed ({listed})",
+                    "{sum} of {number} trials of {variant} failed: {listed}",
                     sum=sum(reasons.values()),
                     number=len(of_variant),
                     variant=variant,

@@ -120,6 +120,7 @@ def _entry(
     text = sentence(assessed_contrast, judged, verdict, partners, experiment)
     if verdict == Verdict.UNDECIDED:
         text = join("; ", [text, *more_blocks_text(assessed_contrast.assessment, block_s)])
+    listed = caveats(assessed_contrast.findings, assessed_contrast.failures)
     return FactorEffect(
         factors=list(assessed_contrast.contrast.factors),
         levels=list(assessed_contrast.contrast.levels),
@@ -131,8 +132,8 @@ def _entry(
         blocks=judged.overall.blocks if judged.overall else 0,
         p_value=overall_p_value(judged),
         verdict=verdict.value,
-        sentence=with_caveats(text, assessed_contrast.failures, assessed_contrast.findings),
-        caveats=caveats(assessed_contrast.findings),
+        sentence=with_caveats(text, listed),
+        caveats=listed,
     )
 
 

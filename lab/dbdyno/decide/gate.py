@@ -39,7 +39,7 @@ _LISTED = 5
 # The sentences about suites.
 _OF_SUITES: dict[GateResult, str] = {
     "not-inferior": mark("{where}: every test loses less than {allowed}, with 95 % confidence together"),
-    "worse": mark("{where}: {count} lose more than {allowed} ({tests})"),
+    "worse": mark("{where}: more is lost than {allowed} in {count} ({tests})"),
     "not-comparable": mark("{where}: {count} not comparable ({tests})"),
     "undecided": mark("{where}: undecided against {allowed} in {count} ({tests})"),
 }

@@ -78,7 +78,7 @@ def next_precision(assessment: Assessment) -> tuple[float, int] | None:
 
 
 def more_blocks_text(assessment: Assessment, block_s: float | None) -> list[str]:
-    """That precision as text: ±5 % would take about 60 blocks, 40 minutes; [] if there is none.
+    """That precision as text: ±5 % needs about 60 blocks, 40 minutes; [] if there is none.
 
     A run that cannot be extended may have too few blocks for it. The number is then that of a new run, whose
     blocks are fixed. `block_s` is the time of one block in seconds, if it is known.
@@ -92,7 +92,7 @@ def more_blocks_text(assessment: Assessment, block_s: float | None) -> list[str]
     time = join(", ", ("", duration(blocks * block_s))) if block_s else ""
     return [
         compose(
-            "±{precision:g} % would take about {blocks} blocks{run}{time}",
+            "±{precision:g} % needs about {blocks} blocks{run}{time}",
             precision=precision,
             blocks=blocks,
             run=run,

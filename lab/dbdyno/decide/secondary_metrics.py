@@ -60,7 +60,7 @@ CLAUSES = 3
 METRICS: tuple[SecondaryMetricKey, ...] = get_args(SecondaryMetricKey)
 # Those that are no metrics of verdicts -> their names in sentences.
 _NAMES = {
-    "errors_per_1000": compose("the number of errors per 1,000 transactions"),
+    "errors_per_1000": compose("the error rate"),
     "variation_percent": compose("the variation of throughput between seconds"),
 }
 
@@ -257,7 +257,9 @@ def contradictions(comparison: Comparison, lines: Sequence[Line]) -> list[Line]:
 def but_clause(comparison: Comparison, lines: Sequence[Line]) -> str:
     """The contradictions as the end of a sentence: "; but p99 latency is …"; "" without any."""
     shown = contradictions(comparison, lines)
-    clauses = [_clause(line) for line in shown[:CLAUSES]]
+    # The sentence itself has the only load.
+    of_loads = len(comparison.pairs) > 1
+    clauses = [_clause(line, with_load=of_loads) for line in shown[:CLAUSES]]
     if len(shown) > CLAUSES:
         clauses.append(
             compose("{number} more in the table of secondary metrics", number=len(shown) - CLAUSES)
@@ -265,17 +267,19 @@ def but_clause(comparison: Comparison, lines: Sequence[Line]) -> str:
     return compose("; but {listed}", listed=join(", ", clauses)) if clauses else ""
 
 
-def _clause(line: Line) -> str:
+def _clause(line: Line, *, with_load: bool) -> str:
     """One line: p99 latency is 38.0 % higher (95 % interval +30.1 to +46.2) at 16 connections."""
     effect, ends = line.effect, line.effect.interval_percent
     assert ends is not None, "a line with a direction has an interval"
+    at = join("", (" ", loads([line.at]))) if with_load else ""
     if line.baseline == 0.0:
         # A ratio to none depends on the half that is added.
         return compose(
-            "{names} is {variant:.3g} instead of 0 {loads}",
+            "{names} is {variant:.3g}{unit} instead of 0{loads}",
             names=_NAMES.get(line.metric) or metric_text(line.metric),
             variant=line.variant,
-            loads=loads([line.at]),
+            unit=compose(" per 1,000 transactions") if line.metric == "errors_per_1000" else "",
+            loads=at,
         )
     if is_ratio(effect.effect_percent):
         size, inside = (
@@ -292,12 +296,12 @@ def _clause(line: Line) -> str:
         )
         inside = interval(ends, decimals)
     return compose(
-        "{names} is {size} ({confidence} {inside}) {loads}",
+        "{names} is {size} ({confidence} {inside}){loads}",
         names=_NAMES.get(line.metric) or metric_text(line.metric),
         size=size,
         confidence=confidence(effect.alpha),
         inside=inside,
-        loads=loads([line.at]),
+        loads=at,
     )
 
 

@@ -8,7 +8,7 @@ when the run stops, goes with the costs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, get_args
 
 from dbdyno.decide.comparison import Comparison, change, failures
@@ -18,14 +18,14 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.explain import BY_KEY
 from dbdyno.finding import Finding
 from dbdyno.result_text import VERDICTS
-from dbdyno.say.caveats import caveats
+from dbdyno.say.caveats import caveats, with_caveats
 from dbdyno.say.wording import change as change_text
-from dbdyno.say.wording import interval
+from dbdyno.say.wording import confidence, interval
 from dbdyno.stats.paired import ALPHA, Effect, joint_effects
 from dbdyno.stats.repeated import Looks
 from dbdyno.stats.verdict_rule import DIRECTIONS, Verdict
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.store.verdict import CostKey, Suite, SuiteCell, SuiteCost, caveats_text
+from dbdyno.store.verdict import CostKey, Suite, SuiteCell, SuiteCost
 from dbdyno.text import Text, compose, compose_count, join
 
 COSTS: Sequence[CostKey] = get_args(CostKey)
@@ -68,13 +68,15 @@ def suites(
         is_unfinished = Verdict.UNFINISHED in by_verdict
         of_costs = [] if is_unfinished else list(_costs(variant, trials, costs, experiment))
         of_variants = [trial for trial in trials if trial.variant in tests[0].names[:2]]
-        text = join("; ", [_sentence(tests, by_verdict, of_costs), *dict(failures(of_variants)).values()])
+        failed = dict(failures(of_variants)).values()
         results.append(
             Suite(
                 variant=variant,
                 tests={word.value: [entry.workload for entry in of] for word, of in by_verdict.items()},
                 costs=of_costs,
-                sentence=join("", (text, ".", caveats_text(_caveats(tests, findings)))),
+                sentence=with_caveats(
+                    _sentence(tests, by_verdict, of_costs), _caveats(tests, findings, failed)
+                ),
             )
         )
     return results
@@ -104,19 +106,19 @@ def _direction(effect: Effect) -> Literal["more", "less"] | None:
     return "more" if effect.effect_percent > 0.0 else "less"
 
 
-def _caveats(tests: Sequence[Comparison], findings: Sequence[Finding]) -> list[str]:
-    """The caveats that all tests share, and the number of tests with further ones."""
+def _caveats(tests: Sequence[Comparison], findings: Sequence[Finding], failed: Iterable[str]) -> list[str]:
+    """Failures of servers, the caveats that all tests share, and the number of tests with further ones."""
     of_tests = [caveats(relevant_to(test.names, findings)) for test in tests]
     shared = [test for test in of_tests[0] if all(test in of_test for of_test in of_tests)]
     if number := sum(len(of_test) > len(shared) for of_test in of_tests):
         shared.append(
             compose_count(
                 number,
-                "{number} test has further caveats, see its sentence",
-                "{number} tests have further caveats, see their sentences",
+                "{number} test has further caveats",
+                "{number} tests have further caveats",
             )
         )
-    return shared
+    return [*caveats((), failed), *shared]
 
 
 def _sentence(
@@ -124,7 +126,7 @@ def _sentence(
     by_verdict: Mapping[Verdict, Sequence[Comparison]],
     costs: Sequence[SuiteCost],
 ) -> Text:
-    """18 against 14 over 30 tests: 6 faster (best scan +14.0 % [+11.2 to +17.0]), 24 undecided; CPU time …"""
+    """18 against 14 over 30 tests: 6 faster (best scan +14.0 %, 95 % interval +11.2 to +17.0), 24 …"""
     first = tests[0]
     counts = [_count(word, of_word) for word, of_word in by_verdict.items()]
     text = compose(
@@ -159,12 +161,10 @@ def _count(word: Verdict, tests: Sequence[Comparison]) -> Text:
     )
     effect = largest.judged.overall
     assert effect is not None, "a verdict with a direction has an effect"
-    ends = f" [{interval(effect.interval_percent)}]" if effect.interval_percent else ""
-    which = {
-        "count": text,
-        "workload": largest.workload,
-        "change": join("", (change_text(effect), ends)),
-    }
+    parts: list[str] = [change_text(effect)]
+    if effect.interval_percent:
+        parts.append(join(" ", (confidence(effect.alpha), interval(effect.interval_percent))))
+    which = {"count": text, "workload": largest.workload, "change": join(", ", parts)}
     if word is Verdict.FASTER:
         return compose("{count} (best {workload} {change})", **which)
     return compose("{count} (worst {workload} {change})", **which)

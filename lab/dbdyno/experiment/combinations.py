@@ -361,8 +361,9 @@ def _fleet_errors(
     loops = fleet.engines * (1 if client.workers == "auto" else client.workers)
     for connections in load.connections:
         if connections < loops:
+            few = "1 connection is" if connections == 1 else f"{connections} connections are"
             what = f"{loops} event loops ({fleet.engines} engines)"
-            problem, fix = f"{connections} connections are too few for {what}", f"Use at least {loops}"
+            problem, fix = f"{few} too few for {what}", f"Use at least {loops}"
             yield InputError("load.connections", connections, problem, f"{fix}, or fewer engines")
     if fleet.address == FLEET_LOCAL:
         return

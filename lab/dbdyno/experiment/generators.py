@@ -442,7 +442,7 @@ class OneOf(Generator):
     def _check_weights(self) -> OneOf:
         if self.weights is not None and len(self.weights) != len(self.values):
             raise ValueError(
-                f"it has {len(self.values)} values and {len(self.weights)} weights: each needs one"
+                f"it has values: {len(self.values)}, and weights: {len(self.weights)}; each value needs one"
             )
         if self.weights is not None and not any(self.weights):
             raise ValueError("its weights are all 0: at least one must be above 0")

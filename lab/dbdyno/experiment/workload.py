@@ -416,7 +416,11 @@ class SqlWorkload(BaseWorkload):
                 rows=self.rows,
             )
         if self.setup:
-            return compose("created by its {number} setup statements", number=len(self.setup))
+            return compose_count(
+                len(self.setup),
+                "created by its {number} setup statement",
+                "created by its {number} setup statements",
+            )
         return compose("existing data")
 
     def plan(self, protocol: str = "mysql") -> dict[str, Any]:

@@ -25,6 +25,7 @@ from dbdyno.experiment.model import FLEET_AUTO
 from dbdyno.fleet import engine_host
 from dbdyno.fleet.carrier import Carrier, FleetProblem, Place
 from dbdyno.problem import ExitCode
+from dbdyno.result_text import counted
 
 # Maximum seconds to place all engines: a host that has just failed counts as present for some seconds.
 PLACE_S_MAX = 60.0
@@ -190,8 +191,12 @@ class RayCarrier(Carrier):
 
     def _describe_hosts(self) -> str:
         hosts = self._hosts()
-        listed = ", ".join(f"{host['host']} with {host['cpus']:g} CPUs" for host in hosts)
-        return f"The cluster has {len(hosts)} hosts: {listed}" if hosts else "The cluster has no hosts"
+        listed = ", ".join(f"{host['host']} with CPUs: {host['cpus']:g}" for host in hosts)
+        return (
+            f"The cluster has {counted(len(hosts), 'host')}: {listed}"
+            if hosts
+            else "The cluster has no hosts"
+        )
 
 
 def _limit(seconds: float, function: Callable[..., Any], *arguments: object) -> Any:

@@ -18,7 +18,7 @@ from operator import itemgetter
 
 from dbdyno.measure.recording import Recording, ended_after
 from dbdyno.store.records import Counts, PhaseTotals, Span
-from dbdyno.text import compose
+from dbdyno.text import compose, compose_count
 
 # Maximum relative deviation of throughput times latency from the number of connections.
 LITTLE_TOLERANCE = 0.03
@@ -151,11 +151,7 @@ def _little(recording: Recording) -> Iterator[str]:
     inside_us = measure["latency_sum_us"] - before_us + measure["accounting"]["unfinished_us"]
     busy = inside_us / length_us
     if abs(busy - connections) > connections * LITTLE_TOLERANCE:
-        were = (
-            compose("was 1 connection")
-            if connections == 1
-            else compose("were {connections} connections", connections=connections)
-        )
+        were = compose_count(connections, "was {number} connection", "were {number} connections")
         yield compose("throughput times mean latency is {busy:.2f}, but there {were}", busy=busy, were=were)
 
 
@@ -166,11 +162,13 @@ def _little_in_slices(recording: Recording) -> Iterator[str]:
     busy_us = recording.measure["latency_sum_us"]
     if not least_us * (1 - LITTLE_TOLERANCE) <= busy_us <= most_us * (1 + LITTLE_TOLERANCE):
         yield (
-            compose(
-                "the transactions took {busy_us:.3f} s in total, but {connections} connections were busy "
-                "for {least_us:.3f} to {most_us:.3f} s",
+            compose_count(
+                connections,
+                "the transactions took {busy_us:.3f} s in total, but {number} connection was busy for "
+                "{least_us:.3f} to {most_us:.3f} s",
+                "the transactions took {busy_us:.3f} s in total, but {number} connections were busy for "
+                "{least_us:.3f} to {most_us:.3f} s",
                 busy_us=busy_us / 1e6,
-                connections=connections,
                 least_us=least_us / 1e6,
                 most_us=most_us / 1e6,
             )

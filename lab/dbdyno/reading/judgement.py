@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from dbdyno.reading.attribution import Series, baseline_first
 from dbdyno.reading.limits import LISTED_MAX, REPETITIONS_MAX
 from dbdyno.reading.result import FIGURE_TEXTS, THROUGHPUTS, TIMES, Result
+from dbdyno.say.wording import connections_count
 from dbdyno.stats.paired import Ratios, effect, mean_ratios
 from dbdyno.text import Text, compose, join
 
@@ -81,7 +82,7 @@ class Contrast:
             ]
             at = turns[0].connections if len(turns) == 1 else None
             if at is not None:
-                return compose(": the sign changes at {connections} connections", connections=at)
+                return compose(": the sign changes at {connections}", connections=connections_count(at))
             return compose(": the sign differs from load to load")
         return compose(": better at all loads") if self.is_better else compose(": worse at all loads")
 
@@ -197,5 +198,5 @@ def _changes(pairs: Sequence[Pair]) -> Text:
     if len(loads) != len(texts):
         return join(", ", texts)
     if len(texts) == 1:
-        return compose("{change} at {load} connections", change=texts[0], load=loads[0])
+        return compose("{change} at {load}", change=texts[0], load=connections_count(int(loads[0])))
     return compose("{changes} at {loads} connections", changes=", ".join(texts), loads=", ".join(loads))

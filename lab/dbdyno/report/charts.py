@@ -20,7 +20,7 @@ from dbdyno.report.load_chart import load_chart, scaling_chart
 from dbdyno.report.model import LOADS_MAX, Report, value
 from dbdyno.report.time_chart import stall_charts, time_charts
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.text import compose
+from dbdyno.text import compose, compose_count
 
 # Half of the size in pixels, because pictures have two pixels for each unit.
 WIDTH, HEIGHT = 600, 315
@@ -98,7 +98,9 @@ def card(report: Report, translate: Translate) -> list[Chart]:
     statement = suites[0].sentence if suites else judged.statement
     text = translate(statement)
     if more := len(suites or sentences) - 1:
-        text += translate(compose(" (and {number} more verdicts)", number=more))
+        text += translate(
+            compose_count(more, " (and {number} more verdict)", " (and {number} more verdicts)")
+        )
     interval = compose(
         "{metric_name}, {confidence} interval {interval}",
         metric_name=formatting.metric_name(judged.metric),

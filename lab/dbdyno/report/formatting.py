@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Literal
 
@@ -30,8 +30,9 @@ from dbdyno.store.verdict import (
     Point,
     Scaling,
     SecondaryMetric,
+    VerdictFile,
 )
-from dbdyno.text import compose, join
+from dbdyno.text import Text, compose, join
 
 # An interval of which neither end is known.
 UNKNOWN = compose("unknown")
@@ -65,6 +66,28 @@ ALL_LOADS = compose("all loads combined")
 CHANGE_NOTE = compose(
     "change: estimated from the ratio of variant to baseline in each block, not from the medians"
 )
+# Explains the row `ALL_LOADS`: its estimate is a median of averages, so it is no mean of the rows above.
+COMBINED_NOTE = compose(
+    "all loads combined: estimated from the geometric mean of each block over the loads, which one slow "
+    "trial moves, so it may lie outside the changes of single loads"
+)
+
+
+def table_notes(verdict: VerdictFile) -> list[str]:
+    """What the columns of the tables of comparisons mean."""
+    notes: list[str] = [CHANGE_NOTE]
+    if any(len(entry.points) > 1 and entry.capacity is None for entry in verdict.comparisons):
+        notes.append(COMBINED_NOTE)
+    if verdict.factors and verdict.comparisons:
+        notes.append(
+            compose(
+                "intervals of variants: {variants}, of each variant by itself; intervals of factors: "
+                "{factors}, so that all verdicts hold together",
+                variants=confidence(verdict.comparisons[0].curve.confidence),
+                factors=confidence(verdict.factors[0].confidence),
+            )
+        )
+    return notes
 
 
 def verdict(code: str | None, checks: Sequence[Finding] = ()) -> str:
@@ -215,49 +238,70 @@ def factor_verdict(factor: FactorEffect, checks: Sequence[Finding] = ()) -> str:
     return words[factor.verdict] + _reason(factor.verdict, checks)
 
 
-def factor_rankings(factors: Sequence[FactorEffect]) -> list[str]:
-    """What each factor does, in one line for each workload: those with an effect first, the largest first."""
-    workloads = list(dict.fromkeys(entry.workload for entry in factors))
-    lines: list[str] = []
-    for workload in workloads:
-        entries = [entry for entry in factors if entry.workload == workload]
-        effects = [entry for entry in entries if len(entry.factors) == 1]
-        interactions = [entry for entry in entries if len(entry.factors) == 2]
-        effects.sort(key=lambda entry: (entry.verdict not in _WITH_SIZE, -abs(entry.effect_percent or 0.0)))
-        parts = [_factor_text(entry) for entry in effects]
-        of_interactions = dict.fromkeys(
-            compose("{factor} and {other} interact", factor=entry.factors[0], other=entry.factors[1])
-            for entry in interactions
-            if entry.verdict in _DIRECTED
-        )
-        if of_interactions:
-            parts += of_interactions
-        elif interactions and all(entry.verdict == "equivalent" for entry in interactions):
+def factor_ranking(factors: Sequence[FactorEffect]) -> str:
+    """What each factor does, in one line: those with an effect first, the largest first. Of several workloads
+    each factor has the largest of its effects.
+    """
+    has_several = len({entry.workload for entry in factors}) > 1
+    effects = ranked_effects(factors)
+    interactions = [entry for entry in factors if len(entry.factors) == 2]
+    parts = [_factor_text(entries[0], with_workload=has_several) for entries in effects]
+    of_interactions: dict[tuple[str, ...], list[str]] = {}
+    for entry in interactions:
+        if entry.verdict in _DIRECTED:
+            of_interactions.setdefault(tuple(entry.factors), []).append(entry.workload)
+    for (factor, other), workloads in of_interactions.items():
+        text = compose("{factor} and {other} interact", factor=factor, other=other)
+        parts.append(_on(text, dict.fromkeys(workloads)) if has_several else text)
+    if not of_interactions and interactions:
+        if all(entry.verdict == "equivalent" for entry in interactions):
             parts.append(compose("no interaction"))
-        elif interactions and all(entry.verdict in ("undecided", "equivalent") for entry in interactions):
+        elif all(entry.verdict in ("undecided", "equivalent") for entry in interactions):
             parts.append(compose("no sign of an interaction"))
-        text = join("; ", parts)
-        name = compose("{workload}: {text}", workload=workload, text=text) if len(workloads) > 1 else text
-        lines.append(
-            compose(
-                "{name} ({confidence} intervals).", name=name, confidence=confidence(entries[0].confidence)
-            )
-        )
-    return lines
+    text = join("; ", parts)
+    name = compose("Largest effects: {text}", text=text) if has_several else text
+    if not any(entry.interval_percent for entry in factors):
+        return join("", (name, "."))
+    return compose(
+        "{name} ({confidence} intervals).", name=name, confidence=confidence(factors[0].confidence)
+    )
+
+
+def ranked_effects(factors: Sequence[FactorEffect]) -> list[list[FactorEffect]]:
+    """The main effects of each level on all workloads: those with a size first, the largest first, in each
+    list and of the lists.
+    """
+    by_level: dict[tuple[str, str], list[FactorEffect]] = {}
+    for entry in factors:
+        if len(entry.factors) == 1:
+            by_level.setdefault((entry.factors[0], entry.levels[0]), []).append(entry)
+    return sorted((sorted(entries, key=_rank) for entries in by_level.values()), key=lambda of: _rank(of[0]))
+
+
+def _rank(entry: FactorEffect) -> tuple[bool, bool, float]:
+    without_size = entry.verdict not in WITH_SIZE
+    return without_size, entry.verdict != "mixed", 0.0 if without_size else -abs(entry.effect_percent or 0.0)
+
+
+def _on(text: str, workloads: Iterable[str]) -> Text:
+    return compose("{text} on {workloads}", text=text, workloads=join(", ", workloads))
 
 
 _DIRECTED = ("faster", "slower")
 # Verdicts on a factor with a size.
-_WITH_SIZE = (*_DIRECTED, "equivalent")
+WITH_SIZE = (*_DIRECTED, "equivalent")
 
 
-def _factor_text(entry: FactorEffect) -> str:
+def _factor_text(entry: FactorEffect, *, with_workload: bool) -> str:
     """A main effect in a few words: "buffer_pool 1G +31.0 % [+24.0, +39.0]", "flush O_DIRECT undecided"."""
     names = {"factor": entry.factors[0], "level": entry.levels[0]}
-    if entry.verdict in _WITH_SIZE:
-        return compose("{factor} {level} {effect}", **names, effect=estimate_and_interval(entry))
-    if entry.verdict == "mixed":
-        return compose("{factor} {level} depends on the load or on another factor", **names)
+    if entry.verdict in WITH_SIZE or entry.verdict == "mixed":
+        text = (
+            compose("{factor} {level} depends on the load or on another factor", **names)
+            if entry.verdict == "mixed"
+            else compose("{factor} {level} {effect}", **names, effect=estimate_and_interval(entry))
+        )
+        return _on(text, [entry.workload]) if with_workload else text
     return compose("{factor} {level}: {verdict}", **names, verdict=factor_verdict(entry))
 
 
@@ -370,7 +414,7 @@ def order_effect(comparison: Comparison, baseline: str) -> str:
     return compose(
         "Order effect on {metric}: {effect} for the variant that ran later in a block (blocks "
         "with {baseline} first: {blocks}, with {variant} first: {blocks_2}). Effect of {variant} "
-        "without the order effect: {without}.",
+        "without the order effect: {without}. The intervals have 95 % confidence.",
         metric=metric,
         effect=effect,
         baseline=baseline,

@@ -39,6 +39,8 @@ class _Writer:
             lines += [self._escaped(report.experiment.question), ""]
         for suite in verdict.suites or ():
             lines += [f"**{self._escaped(suite.sentence)}**", ""]
+        if verdict.factors:
+            lines += [f"**{self._escaped(formatting.factor_ranking(verdict.factors))}**", ""]
         for table in suite_tables(verdict):
             lines += self._suite(table)
         for judged, entry in verdict.sentences:
@@ -74,7 +76,7 @@ class _Writer:
         return [*lines, self._translate(run)]
 
     def _suite(self, table: SuiteTable) -> list[str]:
-        heading = [self._translate(compose("test")), *table.variants]
+        heading = [self._translate(table.heading), *table.columns]
         lines = [f"{self._escaped(table.title)}:", "", self._row(heading), self._row(["---"] * len(heading))]
         for test, cells in table.rows:
             texts = [" ".join(filter(None, (cell.estimate, cell.interval, cell.word))) for cell in cells]
@@ -104,7 +106,7 @@ class _Writer:
             "{workload}, {metric}, medians of the blocks ({change_note}):",
             workload=comparison.workload,
             metric=formatting.metric_name(comparison.points[0].metric),
-            change_note=formatting.CHANGE_NOTE,
+            change_note=join("; ", formatting.table_notes(self._report.verdict)),
         )
         heading = (
             compose("load"), *self._names(comparison), compose("change"), ci, compose("blocks"),
@@ -139,7 +141,7 @@ class _Writer:
             lines.append(
                 self._row((self._escaped(row.variant), self._translate(row.load) + note, *row.cells))
             )
-        background = background_rows(self._report.trials, self._report.variants, workload)
+        background = background_rows(self._report.trials, self._report.experiment, workload)
         return [*lines, "", *self._list(row.sentence for row in background)]
 
     def _metrics(self, comparison: Comparison) -> list[str]:

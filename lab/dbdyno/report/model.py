@@ -14,6 +14,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.explain import TABLE_COLUMNS
 from dbdyno.finding import LEVELS, Finding, FreeForm
 from dbdyno.report.replication import embedded
+from dbdyno.say.wording import trials_count
 from dbdyno.server_record import ServerRecord
 from dbdyno.store import Run, StoredTrial, StoreProblem
 from dbdyno.store.afterwards import ChosenAfterwards, choices_text
@@ -322,8 +323,8 @@ def _count(number: int) -> str:
 def _choice(choice: ChosenAfterwards) -> str:
     """One choice, and when it was made."""
     text = compose(
-        "Chosen afterwards, when {trials} trials had been measured: {choices}",
-        trials=choice.trials,
+        "Chosen afterwards, after {trials}: {choices}",
+        trials=trials_count(choice.trials),
         choices=_every_text([choice]),
     )
     overridden = [change for change in choice.changes if change.key.startswith("override.") and change.now]

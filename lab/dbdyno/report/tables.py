@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from dbdyno import result_text
 from dbdyno.experiment.metrics import FEW_PERCENTILES, LATENCY_MEAN, PERCENTILES, THROUGHPUT
+from dbdyno.experiment.model import Experiment
 from dbdyno.report import formatting
 from dbdyno.report.model import Report, gather, value
 from dbdyno.result_text import write_csv
@@ -21,9 +22,10 @@ from dbdyno.store.measured import (
     BackgroundFigures,
     Figures,
     MeasuredTrial,
+    Point,
     StatementFigures,
 )
-from dbdyno.store.verdict import Suite, VerdictFile
+from dbdyno.store.verdict import FactorEffect, Suite, VerdictFile
 from dbdyno.text import compose
 
 # What a trial has by name: figures of its statements, or of its background loads.
@@ -97,10 +99,17 @@ def load_rows(report: Report, workload: str) -> Iterator[LoadRow]:
     """A row for each variant and load, without those that were not run."""
     for variant in report.variants:
         trials = [trial for trial in report.trials if (trial.variant, trial.workload) == (variant, workload)]
-        for point in sorted({trial.point for trial in trials}):
+        for point in loads_in_order(trials, report.experiment):
             of_point = [trial for trial in trials if trial.point == point]
             if any(trial.failed_by != "not-run" for trial in of_point):
                 yield _load_row(variant, of_point)
+
+
+def loads_in_order(trials: Sequence[MeasuredTrial], experiment: Experiment) -> list[Point]:
+    """The loads of the trials in the order of the experiment file; a block runs them in random order."""
+    of_trials = {trial.point for trial in trials}
+    points = [Point.of(point.as_dict()) for point in experiment.load.points()]
+    return [point for point in points if point in of_trials]
 
 
 def _load_row(variant: str, trials: Sequence[MeasuredTrial]) -> LoadRow:
@@ -159,10 +168,10 @@ class BackgroundRow:
 
 
 def background_rows(
-    trials: Sequence[MeasuredTrial], variants: Sequence[str], workload: str
+    trials: Sequence[MeasuredTrial], experiment: Experiment, workload: str
 ) -> Iterator[BackgroundRow]:
     """A row for each background load of a workload, load and variant."""
-    for name, load, variant, loads in _by_row(trials, variants, workload, lambda trial: trial.background):
+    for name, load, variant, loads in _by_row(trials, experiment, workload, lambda trial: trial.background):
         yield BackgroundRow(name, load, variant, _background_cells(loads))
 
 
@@ -207,7 +216,7 @@ def statement_rows(report: Report, workload: str) -> list[StatementRow]:
     rows = [
         StatementRow(name, load, variant, _statement_cells(figures))
         for name, load, variant, figures in _by_row(
-            report.trials, report.variants, workload, lambda trial: trial.statements
+            report.trials, report.experiment, workload, lambda trial: trial.statements
         )
     ]
     return rows if len({row.name for row in rows}) > 1 else []
@@ -215,15 +224,15 @@ def statement_rows(report: Report, workload: str) -> list[StatementRow]:
 
 def _by_row(
     trials: Sequence[MeasuredTrial],
-    variants: Sequence[str],
+    experiment: Experiment,
     workload: str,
     parts: Callable[[MeasuredTrial], Mapping[str, AnyPart]],
 ) -> Iterator[tuple[str, str, str, list[AnyPart]]]:
     """Name of a part of the trials, load, variant, and that part of each trial which has it."""
     with_parts = [trial for trial in trials if trial.workload == workload and parts(trial)]
     for name in dict.fromkeys(name for trial in with_parts for name in parts(trial)):
-        for point in sorted({trial.point for trial in with_parts}):
-            for variant in variants:
+        for point in loads_in_order(with_parts, experiment):
+            for variant in (entry.name for entry in experiment.variants):
                 of_row = [
                     parts(trial)[name]
                     for trial in with_parts
@@ -301,8 +310,10 @@ class SuiteTable:
     """One table."""
 
     title: str
-    variants: Sequence[str]
-    # Test -> a cell for each variant.
+    # The heading of the rows, and those of the cells: variants, or workloads.
+    heading: str
+    columns: Sequence[str]
+    # Test or factor -> a cell for each column.
     rows: Sequence[tuple[str, Sequence[SuiteCellText]]]
 
 
@@ -312,33 +323,84 @@ _WORDS = {"more": compose("more"), "less": compose("less")}
 
 
 def suite_tables(verdict: VerdictFile) -> Iterator[SuiteTable]:
-    """The table of the changes, and one for each cost; none without suites."""
+    """The table of the changes, and one for each cost; or that of the factors on several workloads."""
     suites = verdict.suites or []
     if not suites:
+        yield from _factor_table(verdict.factors or [])
         return
     tests = list(dict.fromkeys(comparison.workload for comparison in verdict.comparisons))
     variants = [suite.variant for suite in suites]
-    metric = formatting.metric_name(verdict.comparisons[0].curve.metric)
-    title = compose("{metric} against {baseline}", metric=metric, baseline=verdict.baseline)
-    changes = [(test, [_change(verdict, test, variant) for variant in variants]) for test in tests]
-    yield SuiteTable(title, variants, changes)
+    first = next((entry for entry in verdict.comparisons if not entry.identical), verdict.comparisons[0])
+    column = first.curve.confidence
+    title = compose(
+        "{metric} against {baseline}, {confidence} intervals",
+        metric=formatting.metric_name(first.curve.metric),
+        baseline=verdict.baseline,
+        confidence=formatting.confidence(column),
+    )
+    changes = [(test, [_change(verdict, test, variant, column) for variant in variants]) for test in tests]
+    yield SuiteTable(title, compose("test"), variants, changes)
     for key in dict.fromkeys(cost.key for suite in suites for cost in suite.costs):
         rows = [(test, [_cost(suite, key, test) for suite in suites]) for test in tests]
         cost = next(cost for suite in suites for cost in suite.costs if cost.key == key)
         title = compose(
-            "{cost} per transaction against {baseline}", cost=cost.title, baseline=verdict.baseline
+            "{cost} per transaction against {baseline}, {confidence} intervals",
+            cost=cost.title,
+            baseline=verdict.baseline,
+            confidence=formatting.confidence(cost.confidence),
         )
-        yield SuiteTable(title, variants, rows)
+        yield SuiteTable(title, compose("test"), variants, rows)
 
 
-def _change(verdict: VerdictFile, test: str, variant: str) -> SuiteCellText:
+def _factor_table(factors: Sequence[FactorEffect]) -> Iterator[SuiteTable]:
+    """The factors by their largest effects and then the interactions, on several workloads."""
+    workloads = list(dict.fromkeys(entry.workload for entry in factors))
+    if len(workloads) < 2:
+        return
+    by_name = {
+        f"{entries[0].factors[0]} {entries[0].levels[0]}": entries
+        for entries in formatting.ranked_effects(factors)
+    }
+    for entry in factors:
+        if len(entry.factors) == 2:
+            pairs = zip(entry.factors, entry.levels, strict=True)
+            by_name.setdefault(" x ".join(f"{factor} {level}" for factor, level in pairs), []).append(entry)
+    title = compose(
+        "{metric}: effect of each factor on each workload, {confidence} intervals",
+        metric=formatting.metric_name(factors[0].metric),
+        confidence=formatting.confidence(factors[0].confidence),
+    )
+    rows = [
+        (name, [_factor(next(entry for entry in entries if entry.workload == title)) for title in workloads])
+        for name, entries in by_name.items()
+    ]
+    yield SuiteTable(title, compose("factor"), workloads, rows)
+
+
+def _factor(effect: FactorEffect) -> SuiteCellText:
+    """A main effect with its size, or the verdict: the table has room for one of them."""
+    css_class, word = formatting.css_class(effect.verdict, effect.factors), formatting.factor_verdict(effect)
+    if len(effect.factors) > 1 or effect.verdict not in formatting.WITH_SIZE:
+        return SuiteCellText("", "", word, css_class)
+    is_directed = effect.verdict in ("faster", "slower")
+    return SuiteCellText(
+        formatting.estimate(effect),
+        formatting.interval(effect),
+        "" if is_directed else word,
+        css_class,
+        _strength(effect.effect_percent) if is_directed else 0,
+        effect.verdict,
+    )
+
+
+def _change(verdict: VerdictFile, test: str, variant: str, column: float) -> SuiteCellText:
     comparison = next(
         entry for entry in verdict.comparisons if (entry.workload, entry.variant) == (test, variant)
     )
     effect = comparison.curve
     return SuiteCellText(
         formatting.estimate(effect),
-        formatting.interval(effect),
+        formatting.interval(effect, column),
         formatting.heading(comparison),
         formatting.css_class(effect.verdict),
         _strength(effect.effect_percent) if effect.verdict in ("faster", "slower") else 0,

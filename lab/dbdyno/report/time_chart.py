@@ -17,6 +17,7 @@ from dbdyno.report.chart import HALF_WIDTH, MUTED, SHADE, Chart
 from dbdyno.report.chart_parts import chart_of, color, dash, layered, loads_of
 from dbdyno.report.model import Report
 from dbdyno.report.tables import STALLS, longest_gaps
+from dbdyno.say.wording import blocks_count
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.text import compose
 
@@ -69,10 +70,9 @@ def _chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], numbe
         name=f"seconds-{workload}-{number + 1}",
         title=compose("Throughput of {workload} over time, {at}", workload=workload, at=at),
         description=compose(
-            "Throughput in every second at {at}, the median over {blocks} blocks of each "
-            "variant{detail}{warmup}.",
+            "Throughput in every second at {at}, the median over {blocks} of each variant{detail}{warmup}.",
             at=at,
-            blocks=blocks,
+            blocks=blocks_count(blocks),
             detail=compose(" and their range") if blocks > 1 else "",
             warmup=warmup,
         ),

@@ -238,7 +238,7 @@ REPORTED_MIN_PERCENT = 1.0
 
 @rule(
     "R12",
-    caveat=mark("one of the variants stalls in some slices, which the throughput of the typical slice hides"),
+    caveat=mark("a variant stalls in some slices"),
 )
 def totals(every_comparison: Sequence[Comparison]) -> Iterator[Finding]:
     """Whether the slices together show another difference; all comparisons of a run share an error rate.
@@ -304,7 +304,7 @@ def _excess(pairs: Pairs) -> dict[int, float]:
     return excess
 
 
-@rule("R08", caveat=mark("the difference is smaller than the resolution of latencies"))
+@rule("R08", caveat=mark("the difference is below the resolution"))
 def below_resolution(every_comparison: Sequence[Comparison]) -> Iterator[Finding]:
     """Effects that are significant but below the width of the buckets of latencies."""
     for comparison in every_comparison:
@@ -459,20 +459,16 @@ def _caveat_of_order_effects(finding: Finding) -> str:
     evidence = finding.evidence
     values = {
         "effect_percent": signed(evidence["effect_percent"]),
-        "metric": evidence["metric"],
         "crossover_percent": signed(evidence["crossover_percent"]),
-        "interval": interval(evidence["crossover_interval_percent"]),
     }
     if averaged := evidence.get("workloads"):
         return compose(
-            "on average of {number} tests, the variant that ran later in a block had {effect_percent} % "
-            "{metric}; their mean without this order effect is {crossover_percent} % ({interval})",
+            "order effect {effect_percent} % on average of {number} tests, without it {crossover_percent} %",
             number=len(averaged),
             **values,
         )
     return compose(
-        "the variant that ran later in a block had {effect_percent} % {metric}; without this "
-        "order effect {crossover_percent} % ({interval})",
+        "order effect {effect_percent} %, without it {crossover_percent} %",
         **values,
     )
 
@@ -521,9 +517,9 @@ def order_finding(
         "warn",
         compose(
             "the variant that runs later in a block has {effect_percent} % {metric_text} "
-            "({interval}) on {workload}: each trial affects the next one. The order is random, so "
-            "the interval of the verdict allows for it; without the order effect {variant} against "
-            "{baseline} is {crossover_percent} % ({interval_2})",
+            "(95 % interval {interval}) on {workload}: each trial affects the next one. The order is random, "
+            "so the interval of the verdict allows for it; without the order effect {variant} against "
+            "{baseline} is {crossover_percent} % (95 % interval {interval_2})",
             effect_percent=signed(order.effect_percent),
             metric_text=metric_text(metric),
             interval=interval(order.interval_percent),

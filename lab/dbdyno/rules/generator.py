@@ -21,7 +21,7 @@ from dbdyno.finding import Finding
 from dbdyno.measure.evidence import Engines
 from dbdyno.measure.figures import figures_of
 from dbdyno.rules.register import rule
-from dbdyno.say.wording import trials_count
+from dbdyno.say.wording import connections_count, trials_count
 from dbdyno.store.measured import Figures, MeasuredTrial
 from dbdyno.store.preparation import Ceiling
 from dbdyno.store.records import GENERATOR_CPU, EngineWarning
@@ -168,11 +168,11 @@ def client_ceiling(trials: Sequence[MeasuredTrial], ceilings: Mapping[str, Ceili
                 "warn",
                 compose(
                     "without a server the load generator reaches {most:,.0f} transactions/s of {workload} "
-                    "with {connections} connections, only {factor:.1f} times the highest throughput "
-                    "({peak:,.0f} of {variant}): it may limit the result",
+                    "with {connections}, only {factor:.1f} times the highest throughput ({peak:,.0f} of "
+                    "{variant}): it may limit the result",
                     most=most,
                     workload=workload,
-                    connections=ceiling["connections"],
+                    connections=connections_count(ceiling["connections"]),
                     factor=most / peak,
                     peak=peak,
                     variant=variant,

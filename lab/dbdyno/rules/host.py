@@ -94,7 +94,7 @@ _LIMITS = (
 )
 
 
-@rule("D02", caveat=mark("the server's machine lacked CPU time or memory"))
+@rule("D02", caveat=mark("the server lacked CPU time or memory"))
 def machine(trials: Sequence[MeasuredTrial], states: Mapping[int, ServerState]) -> Iterator[Finding]:
     """Variants in whose trials the machine lacked CPU time or memory; `states` is by index of the trial."""
     yield from _client(trials, states)
@@ -187,7 +187,7 @@ class _RoundTrips:
     latency_us: float
 
 
-@rule("P12", caveat=mark("round trips to the servers decide a part of the result"))
+@rule("P12", caveat=mark("round trips decide a part of the result"))
 def round_trips(
     trials: Sequence[MeasuredTrial], states: Mapping[int, ServerState], experiment: Experiment
 ) -> Iterator[Finding]:
@@ -224,7 +224,7 @@ def round_trips(
                 "warn",
                 compose(
                     "round trips of {p50:,.0f} us take {share:.0f} % of the time of a transaction of {name} "
-                    "at the lowest load ({statements:g} statements): the result is mostly about the network",
+                    "at the lowest load (statements: {statements:g}): the result is mostly about the network",
                     p50=value.p50_us,
                     share=100.0 * share,
                     name=name,
@@ -293,8 +293,7 @@ def _caveat_of_foreign_load(finding: Finding) -> str:
     if percents := finding.evidence.get("percents"):
         (baseline, baseline_percent), (variant, variant_percent) = percents.items()
         return compose(
-            "other processes used {one:.1f} % of the CPUs next to {baseline} and {other:.1f} % next to "
-            "{variant}",
+            "other processes used {one:.1f} % of the CPUs ({baseline}) and {other:.1f} % ({variant})",
             one=baseline_percent,
             baseline=baseline,
             other=variant_percent,
@@ -304,9 +303,7 @@ def _caveat_of_foreign_load(finding: Finding) -> str:
     listed = f" ({', '.join(names[:3])})" if names else ""
     blocks = finding.evidence.get("remaining", 0)
     where = compose(" in {count}", count=blocks_count(blocks)) if blocks else ""
-    return compose(
-        "other processes{listed} used the CPUs of server and client{where}", listed=listed, where=where
-    )
+    return compose("other processes{listed} used CPUs{where}", listed=listed, where=where)
 
 
 @rule(CODE, may_forbid=True, caveat=_caveat_of_foreign_load)

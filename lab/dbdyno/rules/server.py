@@ -37,7 +37,7 @@ _DEBT_LIMITS = {
 }
 
 
-@rule("D07", caveat=mark("the variants leave different amounts of work for later"))
+@rule("D07", caveat=mark("the variants leave different pending work"))
 def pending_work(
     trials: Sequence[MeasuredTrial], states: Mapping[int, ServerState], experiment: Experiment
 ) -> Iterator[Finding]:
@@ -164,7 +164,7 @@ def growth(
             )
 
 
-@rule("R09", caveat=mark("the first load after a start is measured with a colder cache"))
+@rule("R09", caveat=mark("the first load has a colder cache"))
 def cold_starts(
     trials: Sequence[MeasuredTrial], costs: Mapping[int, Mapping[str, Cost]], schedule: Sequence[Trial]
 ) -> Iterator[Finding]:

@@ -49,7 +49,8 @@ def _caveat_of_completeness(finding: Finding) -> str:
             number=number,
             subject=finding.subject,
         )
-    # The sentence itself has the server failures and the missing trials, and it does not depend on counters.
+    # The server failures of a comparison are caveats without a finding. The sentence itself has the missing
+    # trials, and it does not depend on counters.
     return ""
 
 
@@ -281,7 +282,7 @@ def arithmetic(
         )
 
 
-@rule("D03", caveat=mark("errors were frequent or differ between the variants"))
+@rule("D03", caveat=mark("errors were frequent or differ"))
 def errors(by_workload: Mapping[str, ByVariant]) -> Iterator[Finding]:
     """Errors per 1,000 transactions of each workload, including those after which the transaction was
     retried.
@@ -489,9 +490,9 @@ def resumptions(resumed: Sequence[Resumption]) -> Iterator[Finding]:
     for entry in resumed:
         time = datetime.fromtimestamp(entry.unix_us / 1e6, UTC)
         text = compose(
-            "the run was resumed at {time} UTC, after {trials} trials",
+            "the run was resumed at {time} UTC, after {trials}",
             time=f"{time:%Y-%m-%d %H:%M:%S}",
-            trials=entry.trials,
+            trials=trials_count(entry.trials),
         )
         if entry.blocks:
             numbers = join_words([str(block + 1) for block in entry.blocks])

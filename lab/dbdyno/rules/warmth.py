@@ -80,7 +80,7 @@ def _caveat_of_warm_state(finding: Finding) -> str:
         )
     if evidence["what"] == "no-warmup-trial":
         return compose(
-            "the warm-up trial of {variant} failed, so its warm state is not checked",
+            "the warm-up trial of {variant} failed",
             variant=evidence["variant"],
         )
     percent = evidence["change_percent"]
@@ -94,17 +94,8 @@ def _caveat_of_warm_state(finding: Finding) -> str:
         if "baseline" in evidence
         else ""
     )
-    when = (
-        compose("during the measurement")
-        if evidence["what"] == "within"
-        else compose("from the warm-up to the measurement")
-    )
     return compose(
-        "throughput of {variant} still {change}{more} {when}",
-        variant=evidence["variant"],
-        change=change,
-        more=more,
-        when=when,
+        "throughput of {variant} still {change}{more}", variant=evidence["variant"], change=change, more=more
     )
 
 

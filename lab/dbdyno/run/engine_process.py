@@ -20,6 +20,7 @@ import psutil
 
 from dbdyno.binary import EngineProblem
 from dbdyno.problem import ExitCode, Problem
+from dbdyno.result_text import counted
 from dbdyno.servers.admin.connection import LOGIN_EVERY_S
 from dbdyno.store.records import LINE_BYTES_MAX, parse
 from dbdyno.waiting import AGAIN_S, FIRST_S, report_wait, waiting_for
@@ -107,7 +108,7 @@ class _Stall:
             self._report_us = self._since_us + FIRST_S * 1e6
         if end_us >= self._report_us:
             self._report_us = end_us + AGAIN_S * 1e6
-            what = f"the server's answers to {interval['in_flight']} transactions in progress"
+            what = f"the server's answers to {counted(interval['in_flight'], 'transaction')} in progress"
             report_wait(what, (end_us - self._since_us) / 1e6)
 
 

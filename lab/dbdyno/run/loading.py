@@ -27,6 +27,7 @@ from dbdyno.experiment.model import (
 )
 from dbdyno.experiment.sql_text import changes_place, tables_without_key
 from dbdyno.problem import ExitCode, Problem
+from dbdyno.result_text import counted
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.failures import unreachable_reason
@@ -244,7 +245,8 @@ def _require_empty(workload: ScriptWorkload, server: Server) -> None:
     if tables := list_tables(server):
         database = server.address().database
         raise Problem(
-            f"{database} has {len(tables)} tables ({', '.join(tables[:5])}{', …' if tables[5:] else ''}), "
+            f"{database} has {counted(len(tables), 'table')} "
+            f"({', '.join(tables[:5])}{', …' if tables[5:] else ''}), "
             f"which {Path(workload.script).name} may change or drop",
             "Name an empty database, or write prepare = false to run over the existing tables"
             + (f", or {how}" if (how := drop_instruction(server)) else ""),

@@ -25,6 +25,7 @@ from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
+from dbdyno.result_text import counted
 from dbdyno.run import progress
 from dbdyno.run.coordinator import Coordinator, hook_findings
 from dbdyno.run.engine import Engine, Record
@@ -313,7 +314,7 @@ def describe_probe(experiment: Experiment) -> str:
     load = experiment.load
     return (
         f"{len(SHARES)} rates from {SHARES[0] * 100:.0f} to {SHARES[-1] * 100:.0f} % of the throughput of "
-        f"the weaker variant at {load.connections[0]} connections, measured by one trial of "
+        f"the weaker variant at {counted(load.connections[0], 'connection')}, measured by one trial of "
         f"{length_s(experiment):g} s per variant, and halved until half of it meets the objective"
     )
 

@@ -157,7 +157,7 @@ def compare_factors(
                 levels=factor_effect.levels,
                 against=factor_effect.against,
                 workload=factor_effect.workload,
-                sentence=_sentence(repeated, versus, factor_effect.workload, names),
+                sentence=_sentence(repeated, versus, factor_effect.workload),
             )
         )
     return repeated_all
@@ -194,9 +194,7 @@ def _comparison(
         workload=entry.workload,
         metric=first.curve.metric,
         points=points,
-        curve=RepeatedSentence(**dict(curve), sentence=_sentence(curve, versus, where, names))
-        if curve
-        else None,
+        curve=RepeatedSentence(**dict(curve), sentence=_sentence(curve, versus, where)) if curve else None,
     )
 
 
@@ -270,7 +268,7 @@ class _Pair:
         return self._by_difference(self.difference, self.half)
 
     def _by_difference(self, effect_difference: Effect, half: float) -> tuple[Word, str]:
-        shown = compose("the difference, {shown},", shown=self._shown(effect_difference))
+        shown = compose("the difference {shown}", shown=self._shown(effect_difference))
         limits = compose(
             "half of {effect} ({interval} %)",
             effect=self.names.effect,
@@ -322,6 +320,13 @@ class _Pair:
         )
 
     def _shown(self, effect: Effect) -> str:
+        """Estimate and interval; its level of confidence if the first effect has another one."""
+        if math.isclose(effect.alpha, self.first.alpha):
+            return compose(
+                "{percent} % ({ends})",
+                percent=signed(effect.effect_percent),
+                ends=interval(_ends(effect)),
+            )
         return compose(
             "{percent} % ({level:g} % interval {ends})",
             percent=signed(effect.effect_percent),
@@ -330,19 +335,19 @@ class _Pair:
         )
 
 
-def _sentence(repeated: RepeatedEffect, versus: str, where: str, names: Names) -> str:
+def _sentence(repeated: RepeatedEffect, versus: str, where: str) -> str:
     """Word, what was compared, both effects, and the reason."""
     (first, _), (second, _) = _plain(repeated.first), _plain(repeated.second)
     metric = repeated.first.metric
-    second_size = size_text(second) or effect_text(metric, second)
+    second_size = size_text(second, with_level=not math.isclose(second.alpha, first.alpha)) or effect_text(
+        metric, second
+    )
     return compose(
-        "{titles}: {versus}, {effect_text} in {first}, {other} in {second}; {reason}; {where}.",
+        "{titles}: {versus}, {effect_text}, then {other}; {reason}; {where}.",
         titles=TITLES[repeated.word],
         versus=versus,
         effect_text=effect_text(metric, first),
-        first=names.first,
         other=second_size,
-        second=names.second,
         reason=repeated.reason,
         where=where,
     )

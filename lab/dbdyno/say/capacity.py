@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dbdyno.decide.capacity import MeasuredCapacity, Use
 from dbdyno.experiment.load import rate_text
 from dbdyno.finding import Finding
-from dbdyno.say.caveats import with_caveats
+from dbdyno.say.caveats import caveats, with_caveats
 from dbdyno.say.wording import blocks_count, connections_count
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import blocks_needed
@@ -25,7 +25,7 @@ def capacity_sentence(
         blocks=blocks_count(capacity.blocks),
     )
     parts = [join(", ", (_rate(capacity, variant), where)), *filter(None, (_advice(capacity),))]
-    return with_caveats(join("; ", parts), (), findings)
+    return with_caveats(join("; ", parts), caveats(findings))
 
 
 def _advice(capacity: MeasuredCapacity) -> str:

@@ -5,6 +5,7 @@ seen.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -23,20 +24,27 @@ from dbdyno.store.verdict import (
 from dbdyno.text import Text, compose, join
 
 
-def with_caveats(result: str, failures: Iterable[str], findings: Sequence[Finding]) -> str:
-    """The sentence `result`, followed by the failures of servers, and then by the caveats."""
-    return join("", (join("; ", [result, *failures]), ".")) + caveats_text(caveats(findings))
+def with_caveats(result: str, listed: Sequence[str]) -> str:
+    """The sentence `result`, followed by its caveats."""
+    return join("", (result, ".")) + caveats_text(listed)
 
 
-def caveats(findings: Sequence[Finding]) -> list[str]:
-    """Overrides and warnings as short texts, without duplicates."""
+def caveats(findings: Sequence[Finding], failures: Iterable[str] = ()) -> list[str]:
+    """Failures of servers, overrides and warnings as short texts, without duplicates."""
     overridden = [
         compose("{code} overridden: “{override}”", code=finding.code, override=finding.override)
         for finding in findings
         if finding.override and finding.level != "note"
     ]
     warnings = [_summary(finding) for finding in findings if finding.level == "warn" and not finding.override]
-    return list(dict.fromkeys([*sorted(overridden), *filter(None, warnings)]))
+    failed = [join("", (text, " (R04)")) for text in failures]
+    return list(dict.fromkeys([*failed, *sorted(overridden), *filter(None, warnings)]))
+
+
+def code_of(caveat: str) -> str:
+    """The code of a caveat."""
+    match = re.search(r"^[A-Z]\d\d(?= )|[A-Z]\d\d(?=\)?$)", caveat)
+    return match.group() if match else caveat
 
 
 def _summary(finding: Finding) -> str:

@@ -20,7 +20,6 @@ from dbdyno.say.wording import (
     change,
     confidence,
     effect_text,
-    excluded,
     has_no_estimate,
     interval,
     is_unknown,
@@ -37,8 +36,8 @@ from dbdyno.text import Text, compose, compose_form, join, mark
 # an interaction is, the sentence has one form.
 PATTERNS: Mapping[tuple[Verdict, int], str] = {
     (Verdict.EQUIVALENT, 1): mark(
-        "{factor} {level} and {base} are equivalent: {each}any difference is within "
-        "±{delta_percent:g} % (declared); {shown}, {mean}, {where}"
+        "{factor} {level} and {base} are equivalent: within ±{delta_percent:g} % (declared){each}; "
+        "{shown}, {mean}, {where}"
     ),
     (Verdict.MIXED, 1): mark(
         "It depends on the load: {contrast_text}, {metric_text} {listed}, {mean}, {where}"
@@ -53,9 +52,7 @@ PATTERNS: Mapping[tuple[Verdict, int], str] = {
     (Verdict.MIXED, 2): mark(
         "Whether the effect of {factor} depends on {other} differs between the loads, {where}"
     ),
-    (Verdict.UNDECIDED, 2): mark(
-        "Undecided whether the effect of {factor} depends on {other}: {changes}, {where}"
-    ),
+    (Verdict.UNDECIDED, 2): mark("Undecided if {factor} and {other} interact: {changes}, {where}"),
 }
 
 
@@ -98,8 +95,6 @@ def sentence(
         text = _interaction(assessed_contrast.contrast, overall, verdict, metric_scale, where)
     else:
         text = _main_effect(assessed_contrast, judged, verdict, experiment, where)
-    if verdict == Verdict.UNDECIDED:
-        text = join("; ", [text, *excluded(overall)])
     has_no_size = verdict in DIRECTIONS and not overall.is_significant
     return join("; ", [text, blocks, *([DIRECTION_BY_HOLM] if has_no_size else [])])
 
@@ -197,7 +192,7 @@ def _main_effect(
         "contrast_text": contrast_title(assessed_contrast.contrast),
         "metric_text": metric_text(metric_scale.metric),
         "listed": _significant_loads(judged, experiment) if verdict == Verdict.MIXED else "",
-        "each": compose("at each load ") if len(judged.load_effects) > 1 else "",
+        "each": compose(" at each load") if len(judged.load_effects) > 1 else "",
         "delta_percent": metric_scale.delta_percent,
         "shown": shown,
         "mean": mean,
@@ -221,15 +216,11 @@ def _interaction(
 ) -> str:
     (partner, factor), (other_level, level) = contrast.factors, contrast.levels
     other_base, base = contrast.baseline_levels
-    ratio = compose(
-        "the {metric_text} ratio of {level} to {base}",
+    changes = compose(
+        "{metric_text} ratio {level}/{base} {changes} from {other_base} to {other_level}",
         metric_text=metric_text(metric_scale.metric),
         level=level,
         base=base,
-    )
-    changes = compose(
-        "{ratio} {changes} from {other_base} to {other_level}",
-        ratio=ratio,
         changes=_changes(overall),
         other_base=other_base,
         other_level=other_level,
@@ -245,22 +236,20 @@ def _interaction(
 
 
 def _changes(overall: Effect) -> str:
-    """The effect as text: changes by +35.5 % (95 % interval +32.5 to +38.5)."""
+    """The effect as text: +35.5 % (95 % interval +32.5 to +38.5)."""
     ends = overall.interval_percent
-    if is_unknown(overall):
-        return compose("changes by an unknown factor")
-    if ends is None or overall.bound != Bound.EXACT or has_no_estimate(overall):
-        return compose("changes by {change}", change=change(overall))
+    if is_unknown(overall) or ends is None or overall.bound != Bound.EXACT or has_no_estimate(overall):
+        return change(overall)
     inside = confidence(overall.alpha)
     if is_ratio(overall.effect_percent):
         return compose(
-            "becomes {change} as high ({inside} {times_interval})",
+            "{change} as high ({inside} {times_interval})",
             change=change(overall),
             inside=inside,
             times_interval=times_interval(ends),
         )
     return compose(
-        "changes by {change} ({inside} {interval})",
+        "{change} ({inside} {interval})",
         change=change(overall),
         inside=inside,
         interval=interval(ends),

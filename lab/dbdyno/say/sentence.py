@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbdyno.decide.comparison import Comparison
-from dbdyno.decide.more_blocks import deviation, more_blocks_text
+from dbdyno.decide.more_blocks import more_blocks_text
 from dbdyno.decide.secondary_metrics import Line, but_clause
 from dbdyno.experiment.metrics import CPU, metric_text
 from dbdyno.finding import Finding
 from dbdyno.result_text import decimals_for, is_ratio
-from dbdyno.say.caveats import with_caveats
+from dbdyno.say.caveats import caveats, with_caveats
 from dbdyno.say.wording import (
     DIRECTION_BY_HOLM,
     blocks_clause,
@@ -26,7 +26,6 @@ from dbdyno.say.wording import (
     confidence,
     each_load,
     effect_text,
-    excluded,
     has_no_estimate,
     is_unknown,
     join_words,
@@ -110,7 +109,12 @@ def sentence(
     `block_s` is the time of one block in seconds, if it is known.
     """
     text = _text(comparison, block_s) + but_clause(comparison, lines) + _changes(comparison)
-    return with_caveats(text, comparison.failures.values(), findings)
+    return with_caveats(text, comparison_caveats(comparison, findings))
+
+
+def comparison_caveats(comparison: Comparison, findings: Sequence[Finding]) -> list[str]:
+    """The caveats of this sentence."""
+    return caveats(findings, comparison.failures.values())
 
 
 def metric_sentence(comparison: Comparison) -> str:
@@ -321,8 +325,7 @@ def _equivalent(comparison: Comparison, effect: Effect) -> Text:
 
 
 def _undecided(comparison: Comparison, effect: Effect, block_s: float | None) -> str:
-    variant, baseline, judged = comparison.variant, comparison.baseline, comparison.judged
-    metric, capacities = comparison.scale.metric, comparison.capacities
+    judged, capacities = comparison.judged, comparison.capacities
     text = _effect_between(comparison, effect)
     if is_unknown(effect) and capacities is not None:
         text = compose(
@@ -336,21 +339,11 @@ def _undecided(comparison: Comparison, effect: Effect, block_s: float | None) ->
     else:
         text = compose(PATTERNS[Verdict.UNDECIDED, ""], text=text)
     extra: list[str] = []
-    if judged.significant_loads:
-        for index in judged.significant_loads:
-            faster = judged.load_verdicts[index] == Verdict.FASTER
-            load_effect = judged.load_effects[index]
-            assert load_effect is not None, "a load with a verdict has an effect"
-            extra.append(
-                compose(
-                    "{loads} {relation} ({change})",
-                    loads=_loads_text(comparison, [index]),
-                    relation=relation(metric, variant, baseline, faster=faster),
-                    change=change(load_effect),
-                )
-            )
-    else:
-        extra += excluded(effect)
+    words = metric_wording(comparison.scale.metric)
+    for direction, but in ((Verdict.FASTER, words.but_better), (Verdict.SLOWER, words.but_worse)):
+        indices = [index for index in judged.significant_loads if judged.load_verdicts[index] == direction]
+        if indices:
+            extra.append(compose(but, loads=_loads_and_effects(comparison, indices)))
     floor = comparison.floor_percent
     if floor is not None and effect.is_significant and abs(effect.effect_percent) <= floor:
         extra.append(
@@ -358,7 +351,8 @@ def _undecided(comparison: Comparison, effect: Effect, block_s: float | None) ->
             if math.isfinite(floor)
             else compose("identical variants differ by an unknown amount here")
         )
-    return join("; ", [text, *extra, *_more_blocks(comparison, effect, block_s)])
+    further = more_blocks_text(judged.assessment, block_s)
+    return join("; ", [text, *extra, _blocks(comparison, effect), *further])
 
 
 def _neither_kept_up(comparison: Comparison) -> Text:
@@ -392,21 +386,6 @@ def _effect_between(comparison: Comparison, effect: Effect) -> Text:
         effect=_effect(comparison, effect),
         where=_where(comparison),
     )
-
-
-def _more_blocks(comparison: Comparison, effect: Effect, block_s: float | None) -> list[str]:
-    """How much the blocks differ, and the number of blocks that a better precision would need."""
-    assessment = comparison.judged.assessment
-    spread = deviation(assessment.overall_ratios)
-    if spread is None:
-        return [_blocks(comparison, effect)]
-    differ = compose(", which differ by {percent}", percent=_percent(spread))
-    return [_blocks(comparison, effect, differ), *more_blocks_text(assessment, block_s)]
-
-
-def _percent(log_ratio: float) -> str:
-    value = log_ratio * 100.0
-    return f"{value:.0f} %" if value >= 10.0 else f"{value:.1f} %"
 
 
 def _not_comparable(comparison: Comparison) -> str:
@@ -491,5 +470,5 @@ def _where(comparison: Comparison) -> str:
     return compose("{workload} {loads}", workload=comparison.workload, loads=at)
 
 
-def _blocks(comparison: Comparison, effect: Effect, detail: str = "") -> str:
-    return blocks_clause(effect.blocks, comparison.blocks, comparison.blocks_at_most, detail)
+def _blocks(comparison: Comparison, effect: Effect) -> str:
+    return blocks_clause(effect.blocks, comparison.blocks, comparison.blocks_at_most)

@@ -17,8 +17,7 @@ from dbdyno.text import Text, compose, compose_count, compose_form, join, mark
 INFINITE = compose("infinitely higher")
 # Added to a verdict with a direction whose interval contains zero, which Holm's procedure makes possible.
 DIRECTION_BY_HOLM = compose(
-    "the direction is significant by Holm's test, the size is not: the interval, which holds for all "
-    "sentences together, reaches zero"
+    "the direction is significant by Holm's test, though the interval for all sentences together reaches zero"
 )
 # The same for a gate whose interval contains the allowed loss.
 SIDE_BY_HOLM = compose(
@@ -95,6 +94,16 @@ def connections_count(number: int) -> Text:
     return compose_count(number, "{number} connection", "{number} connections")
 
 
+def cpus_count(number: int) -> Text:
+    """1 CPU, 8 CPUs."""
+    return compose_count(number, "{number} CPU", "{number} CPUs")
+
+
+def rows_count(number: int) -> Text:
+    """1 row, 8 rows."""
+    return compose_count(number, "{number:,} row", "{number:,} rows")
+
+
 def blocks_text(number: int, planned: int) -> Text:
     """The number of blocks that count: 7 of 8 blocks, 8 blocks."""
     if number < planned:
@@ -102,19 +111,18 @@ def blocks_text(number: int, planned: int) -> Text:
     return blocks_count(number)
 
 
-def blocks_clause(number: int, blocks: tuple[int, int], at_most: int | None, detail: str = "") -> Text:
-    """The number of blocks that count, then `detail`. If the run could stop at any block, it says so.
+def blocks_clause(number: int, blocks: tuple[int, int], at_most: int | None) -> Text:
+    """The number of blocks that count. If the run could stop at any block, it says so.
 
     `blocks` are the finished and planned ones. `at_most` is None if their number was fixed before the run.
     """
     finished, planned = blocks
     if at_most is None:
-        return blocks_text(number, planned) + detail
+        return blocks_text(number, planned)
     stopped = compose(
-        "stopped after {finished} of at most {at_most} blocks{detail}; the interval allows for every look",
+        "stopped after {finished} of at most {at_most} blocks; the interval allows for every look",
         finished=finished,
         at_most=at_most,
-        detail=detail,
     )
     if number == finished:
         return stopped
@@ -173,24 +181,30 @@ def effect_text(
     )
 
 
-def size_text(effect: Effect, delta_percent: float | None = None, *, average: bool = False) -> Text | None:
-    """Estimate and interval in percent, without the metric; None if the text is not in percent or a bound."""
+def size_text(
+    effect: Effect, delta_percent: float | None = None, *, average: bool = False, with_level: bool = True
+) -> Text | None:
+    """Estimate and interval in percent, without the metric; None if the text is not in percent or a bound.
+
+    Without `with_level` the text before has the level of confidence.
+    """
     if effect.bound != Bound.EXACT or has_no_estimate(effect) or is_ratio(effect.effect_percent):
         return None
     percent = signed(effect.effect_percent, _decimals(effect, delta_percent))
     mean = compose(" on average") if average else ""
-    return compose(
-        "{percent} %{mean}{inside}", percent=percent, mean=mean, inside=_inside(effect, delta_percent)
-    )
+    inside = _inside(effect, delta_percent, with_level=with_level)
+    return compose("{percent} %{mean}{inside}", percent=percent, mean=mean, inside=inside)
 
 
-def _inside(effect: Effect, delta_percent: float | None) -> str:
+def _inside(effect: Effect, delta_percent: float | None, *, with_level: bool = True) -> str:
     """The interval of an effect in parentheses; "" without one."""
     ends = effect.interval_percent
     if not ends or not (effect.bound == Bound.EXACT or -100.0 < ends[0] < ends[1] < math.inf):
         return ""
     is_in_times = is_ratio(effect.effect_percent)
     shown = times_interval(ends) if is_in_times else interval(ends, _decimals(effect, delta_percent))
+    if not with_level:
+        return compose(" ({interval})", interval=shown)
     return compose(" ({confidence} {interval})", confidence=confidence(effect.alpha), interval=shown)
 
 
@@ -322,26 +336,3 @@ def relation(metric: str, variant: str, baseline: str, *, faster: bool) -> Text:
     words = metric_wording(metric)
     values = {"metric": metric_text(metric), "variant": variant, "baseline": baseline}
     return compose_form(words.better if faster else words.worse, values)
-
-
-def excluded(effect: Effect) -> list[str]:
-    """A text with the differences that the interval of an undecided effect excludes; [] if it
-    excludes none.
-    """
-    ends = effect.interval_percent
-    if ends is None or not all(map(math.isfinite, ends)) or ends[0] <= -100.0:
-        return []
-    if not ends[0] <= 0.0 <= ends[1]:
-        return []
-    low, high = (abs(end) for end in ends)
-    if is_ratio(ends[0]) or is_ratio(ends[1]):
-        return [
-            compose(
-                "less than {low} times and more than {high} times are excluded",
-                low=times(ends[0]),
-                high=times(ends[1]),
-            )
-        ]
-    farthest = max(low, high)
-    shown = f"{farthest:.{decimals_for((farthest,))}f}"
-    return [compose("a difference of more than {percent} % either way is excluded", percent=shown)]

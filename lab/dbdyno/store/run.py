@@ -158,9 +158,7 @@ class Run:
             is_fixed = stored_design.stop is None and experiment.design.stop is not None
             blocks = f", --blocks {stored_design.blocks}" if is_fixed else ""
             if stored_design.stop is not None and experiment.design.stop is None:
-                blocks = (
-                    f" (for {experiment.design.blocks} more blocks: --blocks +{experiment.design.blocks})"
-                )
+                blocks = f" (to add blocks: --blocks +{experiment.design.blocks})"
             raise StoreProblem(
                 f"{run.path} is a run of another experiment: {difference}",
                 f"Use the file, --profile and --set of that run{blocks}, or leave out --resume to start a "

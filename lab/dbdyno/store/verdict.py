@@ -517,14 +517,19 @@ class VerdictFile(Document):
         )
 
     @property
-    def summary_sentences(self) -> list[str]:
-        """The sentences that sum up the run: those of the comparisons or factors, of the suites, or of the
-        capacity of its only variant.
+    def summary(self) -> Sequence[CombinedEffect | FactorEffect | ServerCapacity | Suite]:
+        """The entries whose sentences sum up the run: those of the comparisons or factors, of the suites, or
+        of the capacity of its only variant.
         """
         if self.capacities:
-            return [entry.sentence for entry in self.capacities]
-        of_suites = [suite.sentence for suite in self.suites or ()]
-        return of_suites if self.is_summed_up else [entry.sentence for entry, _ in self.sentences] + of_suites
+            return self.capacities
+        of_suites = self.suites or []
+        return of_suites if self.is_summed_up else [*(entry for entry, _ in self.sentences), *of_suites]
+
+    @property
+    def summary_sentences(self) -> list[str]:
+        """Their sentences."""
+        return [entry.sentence for entry in self.summary]
 
     @property
     def sentences(self) -> Sequence[tuple[CombinedEffect | FactorEffect, Comparison | FactorEffect]]:

@@ -35,7 +35,7 @@ from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.measure.figures import Preview, preview
 from dbdyno.report import formatting
-from dbdyno.result_text import signed
+from dbdyno.result_text import counted, signed
 from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
 from dbdyno.run.times import Estimate
@@ -144,7 +144,7 @@ class _Plain:
         groups = len({trial.group for trial in value.todo})
         kept = f"; {value.kept} more are stored already" if value.kept else ""
         about = format_duration(self._estimate.left_s())
-        self._print(f"{len(value.todo)} trials in {groups} groups{kept}; about {about}")
+        self._print(f"{counted(len(value.todo), 'trial')} in {counted(groups, 'group')}{kept}; about {about}")
         self._print(f"results in {value.path}")
 
     def _show_step(self, text: str) -> None:

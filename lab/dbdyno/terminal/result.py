@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.console import Console
 
 from dbdyno.experiment.differences import describe_differences
@@ -20,13 +21,14 @@ from dbdyno.report.model import judgement_texts
 from dbdyno.report.tables import as_json, background_rows
 from dbdyno.run.pilot import describe_plan
 from dbdyno.run.warmup import describe_probe, has_warmup_trials, length_s
+from dbdyno.say.caveats import code_of
 from dbdyno.say.wording import join_words
 from dbdyno.store import Run
 from dbdyno.store.run import JudgeFiles
-from dbdyno.store.verdict import VerdictFile, caveats_text
+from dbdyno.store.verdict import Suite, VerdictFile, caveats_text
 from dbdyno.terminal.console import SafeConsole, print_text, result_console
 from dbdyno.terminal.messages import Output, exhausted_resource, is_verbose, open_page
-from dbdyno.terminal.tables import change_note, result_lines, suite_lines
+from dbdyno.terminal.tables import result_lines, suite_lines, table_note
 from dbdyno.text import compose, compose_count, join
 
 # Maximum number of significant cost changes printed per comparison.
@@ -110,14 +112,13 @@ def _show_result(judged: JudgeFiles, experiment: Experiment, translate: Translat
     verdict, measured, _ = judged
     console = result_console()
     if verdict.is_summed_up:
-        for line in suite_lines(verdict, translate):
+        for line in suite_lines(verdict, translate, console.width):
             console.print(line, soft_wrap=True)
     else:
         for workload in experiment.workloads:
             for line in result_lines(measured, experiment, verdict, workload.title, translate):
                 console.print(line, soft_wrap=True)
-            names = [variant.name for variant in experiment.variants]
-            for row in background_rows(measured.trials, names, workload.title):
+            for row in background_rows(measured.trials, experiment, workload.title):
                 print_text(console, translate(row.sentence), indent=2)
         _show_reasons(judged, experiment, translate)
     if verdict.family.text:
@@ -137,7 +138,7 @@ def _show_reasons(judged: JudgeFiles, experiment: Experiment, translate: Transla
     verdict, _, explained = judged
     console = result_console()
     if verdict.comparisons:
-        print_text(console, translate(change_note(experiment)), "dim")
+        print_text(console, translate(table_note(experiment, verdict)), "dim")
     for comparison in explained.comparisons:
         changed = [measure.sentence for measure in comparison.measures if measure.significant]
         for sentence in changed[:MAX_REASONS]:
@@ -152,16 +153,40 @@ def _show_reasons(judged: JudgeFiles, experiment: Experiment, translate: Transla
 def _show_verdict(verdict: VerdictFile, translate: Translator) -> None:
     """Print the verdict sentences of a judged run on standard output."""
     console = result_console()
-    sentences = verdict.summary_sentences
+    sentences = [
+        (entry.sentence, []) if isinstance(entry, Suite) else (entry.statement, entry.caveats)
+        for entry in verdict.summary
+    ]
     if verdict.factors and not is_verbose():
         # One line of all factors; each has its sentence with --verbose and in the report.
         notes = dict.fromkeys(caveat for entry in verdict.factors for caveat in entry.caveats)
-        *rankings, last = formatting.factor_rankings(verdict.factors)
-        sentences = [*rankings, join("", (last, caveats_text([*notes])))]
-    for sentence in sentences:
-        print_text(console, translate(sentence), "bold")
+        sentences = [(formatting.factor_ranking(verdict.factors), [*notes])]
+    for statement, caveats in sentences:
+        if not console.is_terminal:
+            # In a log, a verdict is one line.
+            print_text(console, translate(join("", (statement, caveats_text(caveats)))), "bold")
+            continue
+        print_text(console, translate(statement), "bold")
+        if caveats:
+            width = 10_000 if is_verbose() else console.width
+            print_text(console, f"  {_caveats_line(caveats, translate, width)}", indent=2)
+    if verdict.factors:
+        for line in suite_lines(verdict, translate, console.width):
+            console.print(line, soft_wrap=True)
     # Flush before the report is written, whose charts may fail.
     sys.stdout.flush()
+
+
+def _caveats_line(caveats: Sequence[str], translate: Translator, width: int) -> str:
+    """The caveats that fit into one line of `width` cells, and the codes of the others."""
+    for number in range(len(caveats), -1, -1):
+        codes = dict.fromkeys(map(code_of, caveats[number:]))
+        further = [compose("also {codes}", codes=", ".join(codes))] if number and codes else [*codes]
+        line = translate(caveats_text([*caveats[:number], *further])).strip()
+        # Two cells are left free at the left.
+        if cell_len(line) <= width - 2:
+            break
+    return line
 
 
 def show_findings(verdict: VerdictFile, translate: Translator = IN_ENGLISH) -> None:

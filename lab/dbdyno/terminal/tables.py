@@ -31,7 +31,7 @@ from dbdyno.store import StoredTrial
 from dbdyno.store.measured import Figures, MeasuredFile, MeasuredTrial, Window
 from dbdyno.store.verdict import Comparison, Effect, VerdictFile
 from dbdyno.terminal.console import GAP, Column, fit, heading, line
-from dbdyno.text import compose, mark
+from dbdyno.text import compose, join, mark
 
 _BASELINE = mark("{name} (baseline)")
 
@@ -84,9 +84,9 @@ def latency_heading(experiment: Experiment) -> str:
     return f"{metric_text(experiment.latency_metric).removesuffix(' latency')} ms"
 
 
-def change_note(experiment: Experiment) -> str:
-    """What the column "change" means."""
-    note = formatting.CHANGE_NOTE
+def table_note(experiment: Experiment, verdict: VerdictFile) -> str:
+    """What the columns of the tables mean."""
+    note = join("; ", formatting.table_notes(verdict))
     if experiment.design.metrics:
         return compose("{metric}: {note}", metric=metric_text(experiment.metrics[0]), note=note)
     return note
@@ -161,20 +161,33 @@ def _translate(row: Sequence[str], translate: Translator) -> tuple[str, ...]:
 _STYLES = {"faster": "green", "slower": "red"}
 
 
-def suite_lines(verdict: VerdictFile, translate: Translator) -> Iterator[Text]:
-    """The lines of the table of changes. Costs are in the report."""
-    table = next(suite_tables(verdict))
-    columns = [Column(translate(compose("test"))), *(Column(name, right=True) for name in table.variants)]
-    rows = [
-        (test, cells, [test, *(_suite_cell(cell, translate) for cell in cells)]) for test, cells in table.rows
-    ]
-    fit(columns, [texts for _, _, texts in rows])
+def suite_lines(verdict: VerdictFile, translate: Translator, width: int) -> Iterator[Text]:
+    """The lines of the table of changes, or of that of factors, if there is one; costs are in the report.
+
+    Columns that do not fit into `width` cells follow below, with the names of the rows again.
+    """
+    table = next(suite_tables(verdict), None)
+    if table is None:
+        return
+    names = Column(translate(table.heading))
+    columns = [Column(name, right=True) for name in table.columns]
+    rows = [(cells, [name, *(_suite_cell(cell, translate) for cell in cells)]) for name, cells in table.rows]
+    fit([names, *columns], [texts for _, texts in rows])
     yield Text(translate(table.title), style="bold")
-    yield Text(f" {heading(columns)}", style="dim")
-    for _, cells, texts in rows:
-        styles = {_STYLES.get(cell.code or "", "") for cell in cells}
-        # A line with one direction has its colour.
-        yield Text(f" {line(columns, texts)}", style=styles.pop() if len(styles) == 1 else "")
+    first = 0
+    while first < len(columns):
+        room, last = width - 1 - names.width, first
+        while last < len(columns) and (last == first or room >= len(GAP) + columns[last].width):
+            room -= len(GAP) + columns[last].width
+            last += 1
+        shown = [names, *columns[first:last]]
+        yield Text(f" {heading(shown)}", style="dim")
+        for cells, texts in rows:
+            styles = {_STYLES.get(cell.code or "", "") for cell in cells[first:last]}
+            # A line with one direction has its colour.
+            style = styles.pop() if len(styles) == 1 else ""
+            yield Text(f" {line(shown, [texts[0], *texts[first + 1 : last + 1]])}", style=style)
+        first = last
 
 
 def _suite_cell(cell: SuiteCellText, translate: Translator) -> str:
@@ -235,11 +248,10 @@ def peak(verdict: VerdictFile) -> str:
     for entry in verdict.scaling or ():
         at = formatting.load("connections", entry.highest.connections)
         text = f"highest throughput: {result_text.rate(entry.highest.throughput)} transactions/s at {at}"
-        return (
-            text
-            if entry.plateau is None
-            else f"{text}; within 2 % of it {formatting.plateau(entry)} connections"
-        )
+        if entry.plateau is None:
+            return text
+        noun = "connection" if entry.plateau == (1.0, 1.0) else "connections"
+        return f"{text}; within 2 % of it {formatting.plateau(entry)} {noun}"
     return ""
 
 

@@ -21,6 +21,7 @@ from dbdyno.reading.limits import DESCRIBED_MAX, linear
 from dbdyno.reading.result import THROUGHPUTS, Result
 from dbdyno.reading.setting import Settings
 from dbdyno.run.description import describe
+from dbdyno.say.wording import connections_count
 from dbdyno.text import compose
 
 # The limits of a server whose document does not set them (MySQL 5.7 to 9, MariaDB 10.6 to 12).
@@ -190,9 +191,9 @@ def overloads(series: Sequence[Series]) -> Iterator[Mistake]:
         yield Mistake(
             "warn",
             compose(
-                "throughput falls from the lowest load ({connections} connections) on: every load is beyond "
-                "the server's limit",
-                connections=curves[0][0][2].connections,
+                "throughput falls from the lowest load ({connections}) on: every load is beyond the server's "
+                "limit",
+                connections=connections_count(curves[0][0][2].connections or 0),
             ),
             (point[2].first for point in curves[0]),
             fix=compose("Add loads below: 1, 2, 4 … connections"),
@@ -264,7 +265,7 @@ def coverage(
         yield Mistake(
             "warn",
             compose(
-                "planned and not shown: {missing} connections",
+                "planned and not shown: connections = {missing}",
                 missing=", ".join(map(str, missing[:_SHOWN_MAX]))
                 + (" …" if len(missing) > _SHOWN_MAX else ""),
             ),

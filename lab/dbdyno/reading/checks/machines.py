@@ -13,6 +13,7 @@ from dbdyno.reading.claim import Claim
 from dbdyno.reading.document import Document
 from dbdyno.reading.limits import LISTED_MAX, linear
 from dbdyno.reading.result import Result
+from dbdyno.say.wording import connections_count
 from dbdyno.text import compose
 
 # The name in a command that creates a server of a cloud.
@@ -245,10 +246,10 @@ def round_trips(results: Sequence[Result], calls: Sequence[Call]) -> Iterator[Mi
         yield Mistake(
             "note",
             compose(
-                "each statement takes {time:,.1f} ms at {connections} connections: the round trip of the "
-                "network was not measured, and may be most of it",
+                "each statement takes {time:,.1f} ms at {connections}: the round trip of the network was not "
+                "measured, and may be most of it",
                 time=_statement_ms(slow[0]),
-                connections=slow[0].connections,
+                connections=connections_count(slow[0].connections or 0),
             ),
             (entry.first for entry in slow),
             fix=compose("Measure SELECT 1 from the same client to every variant"),

@@ -13,6 +13,7 @@ from dbdyno.reading.document import Document
 from dbdyno.reading.formats.sysbench import INTERVAL
 from dbdyno.reading.limits import LISTED_MAX, LOADS_MAX, VARIANTS_MAX, linear
 from dbdyno.reading.result import Result
+from dbdyno.say.wording import connections_count
 from dbdyno.text import compose
 
 _PER_1000_MAX = 1.0
@@ -183,8 +184,8 @@ def _connections(
         yield Mistake(
             "warn",
             compose(
-                "the output has {connections} connections, and the command {planned}",
-                connections=further_loads[0].connections,
+                "the output has {connections}, and the command {planned}",
+                connections=connections_count(further_loads[0].connections or 0),
                 planned=", ".join(map(str, sorted({call.connections or 0 for call in runs})[:LISTED_MAX])),
             ),
             (runs[0].first, *(entry.first for entry in further_loads)),
@@ -361,7 +362,7 @@ def _missing(document: Document, results: Sequence[Result]) -> Iterator[Mistake]
                 yield Mistake(
                     "note",
                     compose(
-                        "no result of {label} at {loads} connections",
+                        "no result of {label} at connections = {loads}",
                         label=label,
                         loads=", ".join(map(str, missing[:LISTED_MAX])),
                     ),
