@@ -144,7 +144,7 @@ class _Plain:
         groups = len({trial.group for trial in value.todo})
         kept = f"; {value.kept} more are stored already" if value.kept else ""
         about = format_duration(self._estimate.left_s())
-        self._print(f"{len(value.todo)} trials in {groups} groups{kept}; about {about}")
+        self._print(f"{len(value.todo)} trials in {groups} groups{kept}; about {about} until the end")
         self._print(f"results in {value.path}")
 
     def _show_step(self, text: str) -> None:
