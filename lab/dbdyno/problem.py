@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import IntEnum
 
 
@@ -35,3 +36,11 @@ class Problem(Exception):  # noqa: N818 — a problem of the user's setup, not a
     def with_fix(self) -> str:
         """The text, with the fix in brackets."""
         return f"{self.text} ({self.fix})" if self.fix else self.text
+
+
+def is_interrupted() -> bool:
+    """Whether a KeyboardInterrupt is being handled, or an exception that was raised while one was."""
+    error = sys.exception()
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None

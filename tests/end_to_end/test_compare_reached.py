@@ -238,7 +238,7 @@ def test_existing_tables_are_compared_before_anything_runs(
     head = TWO_CONNECTIONS.replace('name = "oltp_read_write"\ntables = 2\ntable_size = 500\n', SHOP)
     comparing = Comparing(given.results, head + "".join(tables))
     short = ("--no-report", "--set", "design.state=preserve", "--set", "design.blocks=1")
-    stop = "P29 other: other has other data than one: orders has 302,000 rows, not 479,000"
+    stop = "P29 other: other has other data than one: rows of orders: 302,000, not 479,000"
     answer = comparing.run(*short)
     assert answer.returncode == 4, answer.stderr
     assert stop in answer.stdout + answer.stderr

@@ -188,7 +188,7 @@ def test_existing_tables_of_a_replay_are_compared(given: Given, pair: Pair, resu
     assert answer.returncode == 4, answer.stderr
     told = " ".join((answer.stdout + answer.stderr).split())
     for text in (
-        "P29 other: other has other data than one: orders has 20,000 rows, not 30,000; without the table log",
+        "P29 other: other has other data than one: rows of orders: 20,000, not 30,000; without the table log",
         "column day of orders is timestamp without time zone, not date; persistence of orders is unlogged",
         "other has other indexes than one: index by_day on orders (customer, day DESC) WHERE (customer > 5)",
         "many rows of other have changed since the statistics of the optimizer were made: 100 % of orders",

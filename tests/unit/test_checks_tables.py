@@ -137,13 +137,13 @@ def texts(baseline: ExistingTables, variant: ExistingTables) -> list[str]:
     ("other", "differences"),
     [
         (ORDERS, []),
-        (with_rows(302_000), ["orders has 302,000 rows, not 479,000"]),
+        (with_rows(302_000), ["rows of orders: 302,000, not 479,000"]),
         # Within 1 %, and just beyond it; estimates do not count where rows do.
         (with_rows(474_210, 100), []),
-        (with_rows(474_209), ["orders has 474,209 rows, not 479,000"]),
+        (with_rows(474_209), ["rows of orders: 474,209, not 479,000"]),
         # Only one was counted.
         (with_rows(None, 432_000), []),
-        (with_rows(None, 302_000), ["orders has about 302,000 rows, not 479,000 (estimates)"]),
+        (with_rows(None, 302_000), ["rows of orders: about 302,000, not 479,000 (estimates)"]),
         (with_rows(None), []),
         (with_shape(types={"id": "int NOT NULL"}), ["without column day of orders (date)"]),
         (
@@ -216,7 +216,7 @@ def compared(
 def test_other_rows_stop_whichever_variant_starts_last(last: int) -> None:
     (stop,) = compared(existing(orders=ORDERS), existing(orders=with_rows(302_000)), last=last)
     assert (stop.level, stop.subject) == ("stop", "other")
-    assert "orders has 302,000 rows, not 479,000" in stop.text
+    assert "rows of orders: 302,000, not 479,000" in stop.text
     overridden = shop().model_copy(update={"override": {"P29": "it is meant so"}})
     (stop,) = compared(existing(orders=ORDERS), existing(orders=with_rows(302_000)), overridden, last=last)
     assert not stop.is_blocking

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -207,7 +208,7 @@ def test_the_share_of_the_time_comes_from_the_stored_calls(tmp_path: Path) -> No
     shares = time_shares(read_endings(run))
     assert shares is not None
     assert shares.text() == (
-        "measuring 64 % of the time, warm-up 20 %, starting 10 %, restoring 5 %, other 1 %"
+        "measuring 64 % of the time, warm-up 20 %, starting and restoring 15 %, other 1 %"
     )
     assert ("time", f"3 min 20 s: {shares.text()}") in design_rows(gather(run))
     assert time_shares([]) is None
@@ -232,6 +233,10 @@ def test_the_seconds_of_all_steps_are_the_whole_time(monkeypatch: pytest.MonkeyP
         listen(TrialBegan(trial))
         now += 5.0
         listen(TrialEnded(trial, "the server has died", None))
+    with suppress(KeyboardInterrupt), times.step("connecting"):
+        listen(TrialBegan(trial))
+        now += 1.5
+        raise KeyboardInterrupt
     now += 0.5
     assert times.seconds() == {
         "starting": 3.0,
@@ -240,5 +245,6 @@ def test_the_seconds_of_all_steps_are_the_whole_time(monkeypatch: pytest.MonkeyP
         "measuring": 4.0,
         "warm-up": 2.0,
         "failed trials": 5.0,
+        "interrupted trials": 1.5,
         "other": 0.5,
     }

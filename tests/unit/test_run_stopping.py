@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import signal
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,14 +25,17 @@ from dbdyno.experiment.schedule import Trial, planned_blocks, schedule, top_up
 from dbdyno.problem import Problem
 from dbdyno.run import progress, stopping
 from dbdyno.run.compare import compare
+from dbdyno.run.coordinator import Coordinator
 from dbdyno.run.repeating import plan_repeat
-from dbdyno.run.stopping import Limits
+from dbdyno.run.stopping import Deadline, Limits, TimeIsOver
 from dbdyno.run.trial import Outcome
 from dbdyno.store import Run
 from dbdyno.store.endings import read_endings
 from dbdyno.terminal.progress import block_text
 
 ROOT = Path(__file__).parents[2]
+# Far above what an interruption takes, on a busy machine too.
+TIME_LIMIT_S = 60.0
 
 
 @pytest.fixture
@@ -61,6 +67,14 @@ def judge_is_sure_after(monkeypatch: pytest.MonkeyPatch, blocks: int) -> list[in
 
     monkeypatch.setattr(stopping, "decide", decide)
     return looks
+
+
+@contextmanager
+def time_left(seconds: float) -> Iterator[None]:
+    """Every call has so much time left, whatever it has taken."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Deadline, "left_s", property(lambda _self: seconds))
+        yield
 
 
 def call(run: Run, limits: Limits | None = None) -> Listening:
@@ -149,7 +163,8 @@ def test_a_call_with_some_of_the_planned_blocks_does_not_end_the_run(
 ) -> None:
     run = created(stopping_experiment(basedir), tmp_path)
     judge_is_sure_after(monkeypatch, 9)
-    call(run, Limits(max_time_s=0.5))
+    with time_left(1.0):
+        call(run)
     call(run, Limits(more_blocks=2))
     assert (len(run.trials()), ends(run)) == (6, ["time", "blocks"])
     assert (len(call(run).ended()), ends(run)) == (4, ["time", "blocks", "blocks"])
@@ -163,10 +178,87 @@ def test_no_block_begins_that_would_end_after_the_time(
     with pytest.raises(Problem, match="no block would begin"):
         call(run, Limits(max_time_s=0.3))
     # Two trials of 0.2 s, and the start of two servers, which is expected to take seconds.
-    call(run, Limits(max_time_s=0.5))
+    with time_left(1.0):
+        call(run)
     assert (len(run.trials()), ends(run)) == (2, ["time"])
     call(run)
     assert (len(run.trials()), ends(run)[1:]) == (10, ["blocks"])
+
+
+@pytest.mark.parametrize("pairing", ["trials", "slices"])
+def test_a_block_that_runs_when_the_time_is_over_is_interrupted(
+    basedir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pairing: Any
+) -> None:
+    given = stopping_experiment(basedir)
+    given = given.model_copy(update={"design": given.design.model_copy(update={"pairing": pairing})})
+    run = created(given, tmp_path)
+    looks = judge_is_sure_after(monkeypatch, 3)
+    # The trial in which the time ends.
+    last = {3}
+
+    def run_trial(run: Run, _engine: Any, trial: Trial, _context: Any) -> Outcome:
+        with run.begin(trial, {}) as writer:
+            if trial.index in last:
+                with time_left(-1.0):
+                    signal.raise_signal(stopping.SIGNAL)
+            return Outcome(writer.finish("done"), None)
+
+    def run_point(coordinator: Coordinator, trials: list[Trial], _contexts: Any) -> dict[str, Outcome]:
+        return {trial.variant: run_trial(coordinator.run, None, trial, None) for trial in trials}
+
+    monkeypatch.setattr("dbdyno.run.coordinator.run_trial", run_trial)
+    monkeypatch.setattr("dbdyno.run.alternating._run_point", run_point)
+    with FakeServers(in_slices=pairing == "slices").registered() as fakes:
+        listening = call(run)
+        assert not fakes.running
+    # The third trial is complete and kept. The fourth has a folder, and counts as interrupted.
+    (ending,) = read_endings(run)
+    assert (ending.why, ending.interrupted) == ("time", 1)
+    assert "interrupted trials" in ending.seconds
+    assert [trial.index for trial in run.trials()] == [0, 1, 2]
+    assert (run.path / "trials" / "0004").exists()
+    assert looks == [2]
+    assert [value.text for value in listening.values if isinstance(value, progress.Step)][-1] == (
+        "max_time (30 min 00 s) is over: block 2 was interrupted, and is not judged; --resume continues"
+    )
+    last.clear()
+    with FakeServers(in_slices=pairing == "slices").registered():
+        # In slices the trials of a point run together.
+        first = 3 if pairing == "trials" else 2
+        assert [index for index, _ in call(run).ended()] == [*range(first, 6)]
+    assert (looks, ends(run)) == ([2, 4, 6], ["time", "decided"])
+
+
+def test_a_call_whose_time_is_over_before_the_first_trial_has_ended_is_a_problem(
+    basedir: Path, tmp_path: Path
+) -> None:
+    run = created(stopping_experiment(basedir), tmp_path)
+    text = "max_time is 30 min 00 s, and it was over before the first trial had ended"
+    with time_left(-1.0), pytest.raises(Problem, match=text):
+        call(run)
+    assert (run.trials(), ends(run)) == ([], ["failed"])
+
+
+def test_the_end_of_the_time_interrupts_only_trials_that_run(basedir: Path) -> None:
+    trial, other = schedule(stopping_experiment(basedir))[:2]
+
+    def run_trial() -> None:
+        # A library that swallows the first exception.
+        with suppress(KeyboardInterrupt):
+            time.sleep(TIME_LIMIT_S)
+        time.sleep(TIME_LIMIT_S)
+
+    deadline = Deadline(0.2)
+    began = time.monotonic()
+    for _ in range(2):
+        with pytest.raises(TimeIsOver), deadline.interrupting([trial]):
+            run_trial()
+    assert time.monotonic() - began < TIME_LIMIT_S
+    deadline = Deadline(0.2)
+    with deadline.interrupting([trial, other]):
+        for ended in (trial, other):
+            deadline.listen(progress.TrialEnded(ended, "", None))
+        time.sleep(0.5)
 
 
 def test_an_interrupted_call_is_continued_in_the_middle_of_its_block(

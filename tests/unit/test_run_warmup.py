@@ -107,21 +107,29 @@ def test_a_warmup_trial_takes_a_minute_or_four_measurements(duration_s: float, l
         (
             [entry("a", 3.0), entry("b", 8.0)],
             12.0,
-            "warm-up: 12.0 s (b settled after 8.0 s), adds 3 min 12 s",
+            "warm-up: 12.0 s per trial (b settled after 8.0 s), adds 3 min 12 s to the run",
         ),
-        ([entry("a", 0.0), entry("b", 0.0)], 1.0, "warm-up: 1.0 s (a settled from the start), adds 16 s"),
+        (
+            [entry("a", 0.0), entry("b", 0.0)],
+            1.0,
+            "warm-up: 1.0 s per trial (a settled from the start), adds 16 s to the run",
+        ),
         (
             [entry("a", None), entry("b", 8.0)],
             12.0,
-            "warm-up: 12.0 s (a had not settled after 60 s), adds 3 min 12 s",
+            "warm-up: 12.0 s per trial (a had not settled after 60 s), adds 3 min 12 s to the run",
         ),
         # Longer than the warm-up trial, where it settled late.
-        ([entry("a", 50.0)], 75.0, "warm-up: 75.0 s (a settled after 50.0 s), adds 20 min 00 s"),
+        (
+            [entry("a", 50.0)],
+            75.0,
+            "warm-up: 75.0 s per trial (a settled after 50.0 s), adds 20 min 00 s to the run",
+        ),
         # The allowance of a measurement of 5 s, at least.
         (
             [entry("a", 2.0), entry("b", None, "server went away")],
             5.0,
-            "warm-up: 5.0 s (the warm-up trial of b failed), adds 1 min 20 s",
+            "warm-up: 5.0 s per trial (the warm-up trial of b failed), adds 1 min 20 s to the run",
         ),
     ],
 )

@@ -100,9 +100,9 @@ def test_writes_are_refused_before_anything_is_written() -> None:
     (stop,) = findings(experiment("SELECT 1 FROM orders", buy, load={"connections": [2], "rate": [100]}))
     assert (stop.level, stop.subject) == ("stop", "a")
     # Half of the transactions, in ten seconds.
-    assert "orders (transaction2.1). These are about 500 statements in 10 s of load" in stop.text
+    assert "orders (transaction2.1). In 10 s of load about 500 of these run" in stop.text
     (per_rate,) = findings(experiment(buy))
-    assert "about 1,000 statements for every 100 transactions/s in 10 s of load" in per_rate.text
+    assert "In 10 s of load about 1,000 of these run for every 100 transactions/s" in per_rate.text
     (note,) = findings(experiment(buy, load={"writes": "replay"}))
     assert (note.level, note.fix) == ("note", "")
 
@@ -113,7 +113,7 @@ def test_what_is_not_refused() -> None:
     own = {"setup": ["CREATE TABLE orders (id INT)"]}
     assert findings(experiment("INSERT INTO Orders VALUES (1)", workload=own)) == []
     (stop,) = findings(experiment("INSERT INTO stock VALUES (1)", workload=own))
-    assert "that dbdyno has not created: stock (transaction1.1). These" in stop.text
+    assert "that dbdyno has not created: stock (transaction1.1). In" in stop.text
     fills = {"setup": ["CREATE TABLE orders (id INT)", "INSERT INTO log VALUES (1)"]}
     assert "log (setup)" in findings(experiment("SELECT 1", workload=fills))[0].text
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import re
@@ -50,6 +51,9 @@ DATABASES = frozenset(
 # How long other servers are observed, and the share of one CPU above which a server counts as busy.
 _WATCH_S = 0.3
 BUSY_SHARE = 0.05
+# Other server -> when it was looked at last, and its CPU time then. One that has been idle since need not
+# be observed again before every group.
+_LAST_LOOK: dict[psutil.Process, tuple[float, float]] = {}
 
 # Share of the memory that caches may use. A server also needs memory for connections, logs and the OS page
 # cache.
@@ -240,18 +244,27 @@ def _busy_databases(own_pids: frozenset[int]) -> list[_BusyServer]:
         for process in psutil.process_iter(["name"])
         if process.info["name"] in DATABASES and process.pid not in own_pids
     ]
-    if not others:
-        return []
-    before = {process: _cpu_s(process) for process in others}
+    watched = [process for process in others if not _has_been_idle(process)]
+    before = {process: _cpu_s(process) for process in watched}
     began = time.monotonic()
-    time.sleep(_WATCH_S)
+    if watched:
+        time.sleep(_WATCH_S)
     elapsed_s = time.monotonic() - began
+    _LAST_LOOK.clear()
+    _LAST_LOOK.update({process: (time.monotonic(), _cpu_s(process)) for process in others})
     shares = {process: (_cpu_s(process) - used) / elapsed_s for process, used in before.items()}
     return [
         _BusyServer(process.info["name"], process.pid, share)
         for process, share in sorted(shares.items(), key=lambda item: -item[1])
         if share > BUSY_SHARE
     ]
+
+
+def _has_been_idle(process: psutil.Process) -> bool:
+    """Whether the process was looked at before, and has used little CPU time since then."""
+    at, used_s = _LAST_LOOK.get(process, (math.inf, 0.0))
+    since_s = time.monotonic() - at
+    return since_s >= _WATCH_S and _cpu_s(process) - used_s <= BUSY_SHARE * since_s
 
 
 def _cpu_s(process: psutil.Process) -> float:

@@ -214,11 +214,11 @@ def _amount(experiment: Experiment, workload: Workload, writes: list[_Write], *,
     if load.rate:
         number = math.fsum(seconds * (point.rate or 0.0) for point, seconds in per_trial) * count
         return compose(
-            ". These are about {number:,.0f} statements in {time} of load", number=number, time=time
+            ". In {time} of load about {number:,.0f} of these run", number=number, time=time
         )
     number = math.fsum(seconds for _, seconds in per_trial) * _RATE * count
     return compose(
-        ". These are about {number:,.0f} statements for every {rate} transactions/s in {time} of load",
+        ". In {time} of load about {number:,.0f} of these run for every {rate} transactions/s",
         number=number,
         rate=_RATE,
         time=time,

@@ -168,8 +168,8 @@ def _time_text(experiment: Experiment, made: Plan) -> str:
     if stop is None:
         overall_s = made.before_s + blocks * made.block_s
         return f"about {format_duration(overall_s)}: {blocks} {parts}"
-    # No block begins that would end after the time, but data are loaded whatever it takes.
-    longest_s = made.before_s + max(made.block_s, min(stop.max_time_s - made.before_s, blocks * made.block_s))
+    # Data are loaded whatever it takes.
+    longest_s = max(made.before_s, min(stop.max_time_s, made.before_s + blocks * made.block_s))
     return (
         f"at most about {format_duration(longest_s)}, ends earlier once it is decided: up to {blocks} {parts}"
     )

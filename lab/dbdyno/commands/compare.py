@@ -14,7 +14,8 @@ from dbdyno.terminal.messages import Output
 _MaxTime = Annotated[
     str | None,
     typer.Option(
-        metavar="TIME", help="With design.stop: start no block that would end after this time, as in 30m."
+        metavar="TIME",
+        help="With design.stop: end within this time, as in 30m; a block that still runs is interrupted.",
     ),
 ]
 # Without an experiment file.

@@ -42,7 +42,7 @@ from dbdyno.run.stopping import Limits, finished_blocks
 from dbdyno.servers.disclosure import disclosure
 from dbdyno.servers.usage import environment
 from dbdyno.store import Run, files
-from dbdyno.store.endings import read_endings, time_shares
+from dbdyno.store.endings import shares_of
 from dbdyno.store.judgement import complete_judgement, has_ended, store_judgement
 from dbdyno.store.preparation import chosen_workers
 from dbdyno.store.verdict import VerdictFile
@@ -119,7 +119,8 @@ def measure(
             # The stored experiment has an order seed: chosen above, or by the run that is resumed. Its checks
             # have the overrides of the file, although those of a run that has ended do not change.
             experiment = run.experiment().model_copy(update={"override": experiment.override})
-            result.describe(console, experiment, source.profile, chosen_workers(run))
+            shown = experiment.with_max_time(limits.max_time_s)
+            result.describe(console, shown, source.profile, chosen_workers(run))
             if expected is not None:
                 print_text(console, f"  plan      {summary(expected)}", indent=12)
             show = partial(conclude, run, experiment, output)
@@ -230,7 +231,7 @@ def _run(
             with contextlib.suppress(Problem):
                 conclude()
         raise typer.Exit(problem.exit_code) from problem
-    shares = time_shares(read_endings(run)[-1:])
+    shares = shares_of([conclusion.seconds])
     share = f": {shares.text()}" if shares else ""
     print_text(console, f"done in {format_duration(time.monotonic() - began)}{share}", indent=2)
     return conclusion

@@ -19,10 +19,11 @@ import typer
 
 from dbdyno.commands import options
 from dbdyno.commands.completion import experiment_files, workloads
+from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.terminal.interrupts import interruptible
-from dbdyno.terminal.messages import announce, print_message, print_problem
+from dbdyno.terminal.messages import announce, is_verbose, print_message, print_problem
 
 if TYPE_CHECKING:
     from dbdyno.experiment.model import Experiment
@@ -221,6 +222,7 @@ def _print_stored_points(stored: Run) -> None:
 
 def _conclude(stored: Run, end: Conclusion) -> NoReturn:
     """Judge the run, print the findings and the folder, and exit."""
+    from dbdyno.store.endings import shares_of
     from dbdyno.terminal.progress import print_finding
     from dbdyno.terminal.tables import peak
     from dbdyno.verdict import judge
@@ -238,6 +240,8 @@ def _conclude(stored: Run, end: Conclusion) -> NoReturn:
             if finding not in printed and finding.code != _TRIAL_FAILED:
                 print_finding(finding)
                 is_stopped = is_stopped or finding.is_blocking
+    if is_verbose() and (shares := shares_of([end.seconds])):
+        announce(f"done in {format_duration(shares.total_s)}: {shares.text()}")
     announce(f"stored in {stored.path}")
     # A point that was asked for and has no result is a failure, however many others have one.
     if is_stopped or end.failed:

@@ -50,8 +50,8 @@ class DataDifference:
 _DATA_PATTERNS = {
     ("table", "baseline"): mark("with the table {table}"),
     ("table", "variant"): mark("without the table {table}"),
-    ("rows", ""): mark("{table} has {after:,} rows, not {before:,}"),
-    ("estimated rows", ""): mark("{table} has about {after:,} rows, not {before:,} (estimates)"),
+    ("rows", ""): mark("rows of {table}: {after:,}, not {before:,}"),
+    ("estimated rows", ""): mark("rows of {table}: about {after:,}, not {before:,} (estimates)"),
     ("column", "baseline"): mark("column {name} of {table} ({after})"),
     ("column", "variant"): mark("without column {name} of {table} ({before})"),
     ("column", ""): mark("column {name} of {table} is {after}, not {before}"),

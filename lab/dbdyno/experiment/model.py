@@ -144,7 +144,8 @@ class Stop(Model):
     max_blocks: int = Field(default=MAX_BLOCKS, ge=1, le=BLOCKS_LIMIT)
     """Maximum number of blocks."""
     max_time_s: Duration = MAX_TIME_S
-    """Maximum time of one call of `compare`; no block begins that is expected to end later."""
+    """Maximum time of one call of `compare`; no block begins that is expected to end later, and one that
+    still runs then is interrupted."""
     # Without, the looks spend more of the error rate per block.
     top_up: bool = True
     """Blocks may be added after the end; `false` shows the same difference with fewer blocks."""
@@ -227,7 +228,8 @@ class Design(Model):
         """When a comparison ends."""
         if self.stop is None:
             return f"{self.blocks} block{'' if self.blocks == 1 else 's'}"
-        return f"{self.stop_text}, at most {self.blocks} blocks and {format_duration(self.stop.max_time_s)}"
+        limit = format_duration(self.stop.max_time_s)
+        return f"{self.stop_text}, at most {self.blocks} blocks and {limit} per call"
 
     @property
     def effective_order_seed(self) -> int:
@@ -433,11 +435,11 @@ class Experiment(Model):
         """The experiment with this order seed, unless its file declares one."""
         return self if self.design.order_seed is not None else self._with_design(order_seed=order_seed)
 
-    def with_max_time_of(self, design: Design) -> Experiment:
-        """The experiment with the `stop.max_time_s` of another design, if both have `stop`."""
-        if self.design.stop is None or design.stop is None:
+    def with_max_time(self, max_time_s: float | None) -> Experiment:
+        """The experiment with this `stop.max_time_s`, if it has `stop` and the time is given."""
+        if self.design.stop is None or max_time_s is None:
             return self
-        stop = self.design.stop.model_copy(update={"max_time_s": design.stop.max_time_s})
+        stop = self.design.stop.model_copy(update={"max_time_s": max_time_s})
         return self._with_design(stop=stop)
 
     def _with_design(self, **changes: Any) -> Experiment:

@@ -23,10 +23,18 @@ from typing import Any, Self
 from dbdyno.binary import EngineProblem
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
-from dbdyno.problem import ExitCode, Problem
+from dbdyno.problem import ExitCode, Problem, is_interrupted
 from dbdyno.run.affinity import on_cpus
 from dbdyno.run.engine import Engine, EngineResult, OpenLines
-from dbdyno.run.engine_process import STOP_S_MAX, Limits, Reader, Record, end_process, start_process
+from dbdyno.run.engine_process import (
+    INTERRUPT_S_MAX,
+    STOP_S_MAX,
+    Limits,
+    Reader,
+    Record,
+    end_process,
+    start_process,
+)
 from dbdyno.run.plan import background_plan
 from dbdyno.servers.admin.connection import require_answers
 from dbdyno.servers.server import Server
@@ -208,6 +216,6 @@ class _Load:
     def close(self) -> None:
         """Wait for the last records, and end the engine if it does not stop."""
         with self._process:
-            self._thread.join(STOP_S_MAX)
+            self._thread.join(INTERRUPT_S_MAX if is_interrupted() else STOP_S_MAX)
             end_process(self._process)
             self._thread.join()

@@ -20,9 +20,11 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from dbdyno.checks import Context, Moment
+from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, split_by_start
 from dbdyno.finding import Finding
+from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import pilot, progress, warmup
 from dbdyno.run.affinity import require_cpus
 from dbdyno.run.alternating import complete_points, run_in_slices
@@ -34,7 +36,7 @@ from dbdyno.run.pilot import measure_ceilings
 from dbdyno.run.progress import Listener
 from dbdyno.run.repeating import Failures, may_repeat, plan_repeat, plan_repeats
 from dbdyno.run.starting import GroupServers, count_slots, open_servers, verify_settings
-from dbdyno.run.stopping import Limits, Stopping
+from dbdyno.run.stopping import Deadline, Limits, Stopping, TimeIsOver
 from dbdyno.run.times import Estimate, StepTimes
 from dbdyno.servers.kinds.remote_changes import has_left_changes
 from dbdyno.servers.workspace import Workspace
@@ -52,18 +54,20 @@ def compare(
     limits: Limits | None = None,
 ) -> Conclusion:
     """Run the trials of the schedule that `run` does not contain yet: all of them, or until `design.stop`
-    ends the call.
+    ends the call. Call it in the main thread, which alone can be interrupted when the time is over.
 
-    Raises Problem (from a server, the engine, the store, or for a missing CPU) and passes on
-    KeyboardInterrupt. In both cases completed trials are kept, all processes are stopped, and the run can be
-    resumed.
+    Raises Problem (from a server, the engine, the store, for a missing CPU, or if the time was over before
+    the first trial ended) and passes on KeyboardInterrupt. In both cases completed trials are kept, all
+    processes are stopped, and the run can be resumed.
     """
     require_cpus(experiment)
-    estimate = Estimate(experiment)
+    limits = limits or Limits()
+    deadline, estimate = Deadline(limits.time_s(experiment.design.stop)), Estimate(experiment)
 
     times = StepTimes()
 
     def tell(value: progress.Progress) -> None:
+        deadline.listen(value)
         estimate.listen(value)
         times.listen(value, estimate.load_s)
         listen(value)
@@ -71,11 +75,15 @@ def compare(
     coordinator = Coordinator(experiment, run, engine or Engine(), tell, times)
     began_us = time.time_ns() // 1000
     # A call that is refused leaves no ending.
-    comparison = _Comparison(coordinator, limits or Limits(), estimate)
+    comparison = _Comparison(coordinator, limits, estimate, deadline)
     why: Why = "failed"
     stops: Sequence[Finding] = ()
+    interrupted: int | None = None
     try:
         why = comparison.run()
+    except TimeIsOver:
+        interrupted = comparison.end_without_time()
+        why = "time"
     except Stopped as stopped:
         stops, why = stopped.stops, "check"
     except KeyboardInterrupt:
@@ -86,9 +94,16 @@ def compare(
         # the run as it was.
         with contextlib.suppress(StoreProblem):
             if why != "failed" or comparison.has_begun:
-                ended_us, seconds = time.time_ns() // 1000, times.seconds()
-                ending = Ending(began_unix_us=began_us, ended_unix_us=ended_us, why=why, seconds=seconds)
-                add_ending(run, ending)
+                add_ending(
+                    run,
+                    Ending(
+                        began_unix_us=began_us,
+                        ended_unix_us=time.time_ns() // 1000,
+                        why=why,
+                        interrupted=interrupted,
+                        seconds=times.seconds(),
+                    ),
+                )
     return coordinator.conclude(stops)
 
 
@@ -99,16 +114,18 @@ def _split_by_group(trials: Iterable[Trial]) -> list[list[Trial]]:
 class _Comparison:
     """One comparison in progress. Each variant has one server object per data set; groups start it."""
 
-    def __init__(self, coordinator: Coordinator, limits: Limits, estimate: Estimate) -> None:
+    def __init__(
+        self, coordinator: Coordinator, limits: Limits, estimate: Estimate, deadline: Deadline
+    ) -> None:
         self._coordinator, self._experiment, self._run = coordinator, coordinator.experiment, coordinator.run
-        self._times = coordinator.times
+        self._times, self._deadline = coordinator.times, deadline
         trials = self._run.trials()
         finished = {trial.index for trial in trials if trial.is_result}
         planned, stop = self._run.schedule(), self._experiment.design.stop
         self._in_slices = self._experiment.design.pairing == "slices"
         if self._in_slices:
             finished = complete_points(planned, finished)
-        self._stopping = Stopping(self._experiment, stop, self._run, limits, estimate) if stop else None
+        self._stopping = Stopping(self._experiment, self._run, limits, estimate, deadline) if stop else None
         self._may_repeat = (
             self._experiment.design.repeat_disturbed if stop else may_repeat(self._experiment, planned)
         )
@@ -124,6 +141,8 @@ class _Comparison:
         self._failures = Failures(self._run, in_slices=self._in_slices)
         # Whether servers and data are ready for the first trial.
         self.has_begun = False
+        # The block that runs, or ran last; None before the first.
+        self._block: int | None = None
 
     def run(self) -> Why:
         """Run all steps in order. Returns why the comparison ends. Raises Stopped, Problem."""
@@ -161,15 +180,38 @@ class _Comparison:
             self.has_begun = True
             record_resumption(self._run, self._todo)
             with data.cleaning_up():
-                pilot.determine_workers(coordinator, servers, pilots, [*warmup_trials, *self._todo])
-                warmup.determine_warmup(coordinator, servers, warmup_trials, self._todo)
+                first = [*pilots, *warmup_trials]
+                with self._deadline.interrupting(first) if first else contextlib.nullcontext():
+                    pilot.determine_workers(coordinator, servers, pilots, [*warmup_trials, *self._todo])
+                    warmup.determine_warmup(coordinator, servers, warmup_trials, self._todo)
                 # A latency objective may have found its rates.
                 by_index = {trial.index: trial for trial in self._run.schedule()}
                 self._todo = [by_index[trial.index] for trial in self._todo]
                 self._run_all_groups(servers)
-            with self._times.step("checking"):
-                measure_ceilings(self._run, experiment, coordinator.engine)
+            self._measure_ceilings()
         return (self._stopping and self._stopping.why) or "blocks"
+
+    def end_without_time(self) -> int | None:
+        """Announce that the time is over. Returns the block that was interrupted; None if it was not begun.
+        Raises Problem if no trial has ended.
+        """
+        limit = format_duration(self._deadline.limit_s)
+        if not self._run.trials():
+            raise Problem(
+                f"max_time is {limit}, and it was over before the first trial had ended",
+                "Raise max_time in [design] stop, or give --max-time; data that are restored for each block "
+                "are kept, and need not be loaded again",
+                ExitCode.NOT_COMPARABLE,
+            )
+        which = "the first block has not begun"
+        if self._block is not None:
+            which = f"block {self._block + 1} was interrupted, and is not judged"
+        self._coordinator.step(f"max_time ({limit}) is over: {which}; --resume continues")
+        return self._block
+
+    def _measure_ceilings(self) -> None:
+        with self._times.step("checking"):
+            measure_ceilings(self._run, self._experiment, self._coordinator.engine)
 
     def _announce(self, titles: Sequence[str], rows: int, warmup_trials: int, pilots: int) -> None:
         of_group = (
@@ -187,7 +229,7 @@ class _Comparison:
                 warmup_trial_s=warmup.length_s(self._experiment) if warmup_trials else 0.0,
                 pilots=pilots,
                 warmup_s=derived_warmup_s(self._run),
-                max_time_s=self._stopping.limit_s if self._stopping else None,
+                max_time_s=self._deadline.limit_s if self._stopping else None,
             )
         )
 
@@ -205,10 +247,16 @@ class _Comparison:
         load.
         """
         waiting_groups = deque(self._split(self._todo))
+        measured: set[str] = set()
         while waiting_groups:
             trials = waiting_groups[0]
             try:
                 self._run_groups(servers, waiting_groups)
+                titles = {trial.workload for trial in trials}
+                if self._stopping and not titles <= measured:
+                    # Not only at the end, when no time may be left.
+                    measured |= titles
+                    self._measure_ceilings()
             except StoreProblem as problem:
                 waiting_groups.appendleft(self._failures.repeats_after(problem, trials))
                 self._coordinator.listen(progress.ProblemOccurred(f"{problem.text}: trying once more"))
@@ -224,6 +272,8 @@ class _Comparison:
         groups = _split_by_group(trials)
         started: dict[str, Context | StartFailure] = {}
         with contextlib.ExitStack() as stack:
+            stack.enter_context(self._deadline.interrupting(trials))
+            self._block = trials[0].block
             for group in groups:
                 first = group[0]
                 self._coordinator.step(f"block {first.block + 1}, {first.variant}: {servers.describe()}")

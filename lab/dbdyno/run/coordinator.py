@@ -7,7 +7,7 @@ it passes progress values to a listener. `starting` starts, checks and closes th
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dbdyno import checks
@@ -29,13 +29,15 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The end of an experiment: the findings that stopped it, and the number of trials."""
+    """The end of an experiment: the findings that stopped it, the number of trials, and the time."""
 
     # Findings that stopped the experiment; empty if none did.
     stops: tuple[Finding, ...]
     # Trials that completed, and trials that failed.
     done: int
     failed: int
+    # Step -> its seconds.
+    seconds: Mapping[str, float]
 
 
 class Stopped(Exception):  # noqa: N818 — not an error: a check stopped the experiment.
@@ -165,7 +167,7 @@ class Coordinator:
         """The conclusion of the experiment, from the stored trials."""
         trials = self.run.trials()
         done = sum(trial.is_done for trial in trials)
-        return Conclusion(tuple(stops), done, len(trials) - done)
+        return Conclusion(tuple(stops), done, len(trials) - done, self.times.seconds())
 
 
 def hook_findings(trial: Trial, failures: Iterable[str], folder: str = "warmup_trials") -> list[Finding]:

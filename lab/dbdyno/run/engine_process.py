@@ -33,6 +33,9 @@ READ_BYTES = 1 << 16
 STDERR_MAX = 20_000
 # Maximum seconds for an engine to stop.
 STOP_S_MAX = 5.0
+# The same for an interrupted one, until its input ends and it cancels its statements. The sum with
+# INPUT_END_S_MAX is less than the 5 s in which measuring ends after max_time.
+INTERRUPT_S_MAX = 1.5
 # An engine that writes nothing, and is stopped at two looks this time apart, is ended.
 STOPPED_S = 1.0
 # Maximum seconds for an engine to end after the end of its standard input.
@@ -71,12 +74,17 @@ def start_process(
 
 def end_process(process: subprocess.Popen[bytes]) -> None:
     """End an engine, if it still runs. At the end of its standard input it cancels its statements."""
-    if process.poll() is None and process.stdin is not None:
-        with suppress(BrokenPipeError):
-            process.stdin.close()
+    if process.poll() is None:
+        _end_input(process)
         with suppress(subprocess.TimeoutExpired):
             process.wait(INPUT_END_S_MAX)
     process.kill()
+
+
+def _end_input(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
 
 
 @dataclass(frozen=True)
@@ -269,4 +277,9 @@ def stop_process(process: subprocess.Popen[bytes], reader: Reader) -> None:
     with suppress(ProcessLookupError):
         process.send_signal(signal.SIGINT)
     with suppress(Problem, KeyboardInterrupt):
-        reader.read(process, Limits(STOP_S_MAX))
+        reader.read(process, Limits(INTERRUPT_S_MAX))
+    if process.poll() is None:
+        _end_input(process)
+        with suppress(Problem, KeyboardInterrupt):
+            reader.read(process, Limits(INPUT_END_S_MAX))
+        process.kill()

@@ -298,7 +298,9 @@ class GroupServers:
     def _start(self, server: Server, trial: Trial) -> Context:
         variant = self._experiment.variant(trial.variant)
         workload = self._experiment.workload_for(variant, trial.workload)
-        slot = self._slots.assign(self._slot(trial), server)
+        with self._coordinator.times.step("restoring"):
+            # Removes the data of the group before.
+            slot = self._slots.assign(self._slot(trial), server)
         self._data.prepare_group(server, workload, variant)
         with self._coordinator.times.step("starting"):
             description = server.describe()

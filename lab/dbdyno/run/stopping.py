@@ -1,20 +1,26 @@
-"""Decides after every block whether a comparison with `design.stop` goes on.
+"""Decides after every block whether a comparison with `design.stop` goes on, and interrupts trials when the
+time is over.
 
 The judge decides whether the verdict is decided; the limits are those of the experiment and of this call.
 """
 
 from __future__ import annotations
 
+import math
+import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 
 from dbdyno.decide.stopping import Progress, decide
 from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.model import BLOCKS_LIMIT, Experiment, Stop
 from dbdyno.experiment.schedule import Trial, planned_blocks, top_up
 from dbdyno.experiment.slices import load_s
-from dbdyno.problem import Problem
+from dbdyno.problem import Problem, is_interrupted
 from dbdyno.run import progress
 from dbdyno.run.times import Estimate
 from dbdyno.store import Run
@@ -29,24 +35,96 @@ FINAL: tuple[Why, ...] = ("decided", "blocks")
 class Limits:
     """What one call of `compare` may do; the defaults are those of the experiment."""
 
-    # Seconds; no block begins that is expected to end later.
+    # Seconds; no block begins that is expected to end later, and one that runs then is interrupted.
     max_time_s: float | None = None
     # Blocks to add to those that a run has. The call then ends after them.
     more_blocks: int | None = None
     # Says after each block how far the run is, by default the judge; a bisection has another question.
     decide: Callable[[Run], Progress] | None = None
 
+    def time_s(self, stop: Stop | None) -> float:
+        """Seconds that the call may take; infinity for a fixed number of blocks."""
+        if stop is None:
+            return math.inf
+        return stop.max_time_s if self.max_time_s is None else self.max_time_s
+
+
+# The signal by which a thread interrupts the main thread, and the interval in seconds at which it is sent
+# again: Python swallows an exception that a signal raises in a destructor or a callback.
+SIGNAL, _REPEAT_S = signal.SIGVTALRM, 0.1
+
+
+class TimeIsOver(KeyboardInterrupt):
+    """The time of the call is over while trials run. Whatever handles Ctrl-C ends them in the same way."""
+
+
+class Deadline:
+    """The end of the time of one call of `compare`."""
+
+    def __init__(self, limit_s: float) -> None:
+        """`limit_s`: seconds that the call may take; infinity for no limit."""
+        self.limit_s = limit_s
+        self._ends_at = time.monotonic() + limit_s
+        # Indices of the trials that may be interrupted and have not ended.
+        self._running: set[int] = set()
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the end; negative afterwards."""
+        return self._ends_at - time.monotonic()
+
+    def listen(self, value: progress.Progress) -> None:
+        """A trial that has ended is no longer interrupted, nor is what follows the last one of a context."""
+        if isinstance(value, progress.TrialEnded):
+            self._running.discard(value.trial.index)
+
+    @contextmanager
+    def interrupting(self, trials: Iterable[Trial]) -> Iterator[None]:
+        """Raise TimeIsOver when the time is over, unless all `trials` have ended by then. Only the main
+        thread can be interrupted.
+        """
+        if math.isinf(self.limit_s):
+            yield
+            return
+        if self.left_s <= 0.0:
+            raise TimeIsOver
+        is_left = threading.Event()
+        thread = threading.Thread(target=self._interrupt, args=(is_left,), name="deadline", daemon=True)
+        before = signal.signal(SIGNAL, self._handle)
+        try:
+            self._running = {trial.index for trial in trials}
+            thread.start()
+            try:
+                yield
+            finally:
+                self._running = set()
+        finally:
+            self._running = set()
+            is_left.set()
+            thread.join()
+            signal.signal(SIGNAL, before)
+
+    def _interrupt(self, is_left: threading.Event) -> None:
+        main = threading.main_thread().ident
+        assert main is not None, "the main thread runs"
+        while not is_left.wait(max(_REPEAT_S, self.left_s)):
+            signal.pthread_kill(main, SIGNAL)
+
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        if self._running and self.left_s <= 0.0 and not is_interrupted():
+            raise TimeIsOver
+
 
 class Stopping:
     """The end of one call of `compare`."""
 
     def __init__(
-        self, experiment: Experiment, stop: Stop, run: Run, limits: Limits, estimate: Estimate
+        self, experiment: Experiment, run: Run, limits: Limits, estimate: Estimate, deadline: Deadline
     ) -> None:
-        self._experiment, self._stop, self._run, self._estimate = experiment, stop, run, estimate
-        # Seconds that this call may take.
-        self.limit_s = stop.max_time_s if limits.max_time_s is None else limits.max_time_s
-        self._began = self._last_look = time.monotonic()
+        assert experiment.design.stop is not None, "a fixed number of blocks has no limits"
+        self._experiment, self._stop, self._run = experiment, experiment.design.stop, run
+        self._estimate, self._deadline = estimate, deadline
+        self._last_look = time.monotonic()
         # Measured seconds of the last block but the first one, which begins with loading.
         self._last_block_s = 0.0
         self._looks = 0
@@ -93,7 +171,7 @@ class Stopping:
         """
         blocks = planned_blocks(self._run.schedule())
         now = time.monotonic()
-        left_s = self.limit_s - (now - self._began)
+        left_s = self._deadline.left_s
         # A repeated block has run twice since the last look.
         runs = 1 if last.repeats is None else 2
         self._last_block_s = (now - self._last_look) / runs if self._looks else 0.0
@@ -130,9 +208,9 @@ class Stopping:
             sum(load_s(self._experiment, entry.workload, entry.point.connections, warmup_s))
             for entry in block
         )
-        if least_s > self.limit_s:
+        if least_s > self._deadline.limit_s:
             raise Problem(
-                f"max_time is {format_duration(self.limit_s)}, but the load of one block takes "
+                f"max_time is {format_duration(self._deadline.limit_s)}, but the load of one block takes "
                 f"{format_duration(least_s)}: no block would begin",
                 "Raise max_time in [design] stop, or give --max-time",
             )

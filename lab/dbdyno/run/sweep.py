@@ -18,7 +18,7 @@ from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, Sq
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
-from dbdyno.run import pilot
+from dbdyno.run import pilot, progress
 from dbdyno.run.coordinator import Conclusion, Coordinator, Stopped
 from dbdyno.run.description import describe
 from dbdyno.run.engine import Engine
@@ -26,6 +26,7 @@ from dbdyno.run.loading import cleanup, created_tables, must_load, prepare
 from dbdyno.run.marked_tables import LOADING, drop_instruction
 from dbdyno.run.pilot import measure_ceilings
 from dbdyno.run.progress import Listener
+from dbdyno.run.times import Estimate, StepTimes
 from dbdyno.run.warmup import warmup_trials
 from dbdyno.servers.server import Server
 from dbdyno.store import Run
@@ -47,7 +48,13 @@ def sweep(
     Raises Problem (loading, foreign tables, the engine, the store) and passes on KeyboardInterrupt. In both
     cases completed points are kept, and the loaded tables are dropped unless `keep_data`.
     """
-    coordinator = Coordinator(experiment, run, engine, listen)
+    times, estimate = StepTimes(), Estimate(experiment)
+
+    def tell(value: progress.Progress) -> None:
+        times.listen(value, estimate.load_s)
+        listen(value)
+
+    coordinator = Coordinator(experiment, run, engine, tell, times)
     return coordinator.conclude(_Sweep(coordinator, server).run(keep_data=keep_data))
 
 
@@ -60,7 +67,7 @@ class _Sweep:
             "a sweep has one variant and one workload"
         )
         self._coordinator, self._experiment, self._server = coordinator, experiment, server
-        self._workload = experiment.workloads[0]
+        self._times, self._workload = coordinator.times, experiment.workloads[0]
         # Whether the user's setup is running; it may create tables that dbdyno does not know.
         self._in_setup = False
         self._context = Context(
@@ -89,8 +96,10 @@ class _Sweep:
             self._coordinator.require(Moment.READY, self._context, _LOADED_CODES)
             trials = schedule(self._experiment)
             self._determine_workers()
-            self._coordinator.run_trials(trials, self._server, self._context, _AFTER_CODES)
-            measure_ceilings(self._coordinator.run, self._experiment, self._coordinator.engine)
+            with self._times.step("connecting"):
+                self._coordinator.run_trials(trials, self._server, self._context, _AFTER_CODES)
+            with self._times.step("checking"):
+                measure_ceilings(self._coordinator.run, self._experiment, self._coordinator.engine)
         except Stopped as stopped:
             return stopped.stops
         return ()
@@ -99,7 +108,8 @@ class _Sweep:
         steps: list[Step] = []
         if pilot.has_pilot(self._experiment):
             (trial,) = warmup_trials(self._experiment, [self._workload.title])
-            steps = pilot.measure(self._coordinator, trial, self._context, ())
+            with self._times.step("pilot"):
+                steps = pilot.measure(self._coordinator, trial, self._context, ())
         pilot.keep_workers(self._coordinator, steps)
 
     @contextmanager
@@ -159,7 +169,10 @@ class _Sweep:
         workload = self._workload
         self._coordinator.step(f"loading {workload.data_text()}")
         self._in_setup = not isinstance(workload, OltpWorkload)
-        prepare(self._experiment, workload, self._server, self._coordinator.engine, self._coordinator.listen)
+        with self._times.step("loading"):
+            prepare(
+                self._experiment, workload, self._server, self._coordinator.engine, self._coordinator.listen
+            )
         self._in_setup = False
 
     def _table_names(self) -> Sequence[str]:
@@ -170,7 +183,8 @@ class _Sweep:
         """Drop the loaded tables. Returns why it failed, or an empty text."""
         self._coordinator.step("dropping the tables")
         try:
-            why = cleanup(self._experiment, self._workload, self._server, self._coordinator.engine)
+            with self._times.step("dropping the tables"):
+                why = cleanup(self._experiment, self._workload, self._server, self._coordinator.engine)
         except Problem as problem:
             why = problem.text
         return f"the tables could not be dropped: {why}" if why else ""

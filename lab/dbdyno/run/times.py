@@ -15,7 +15,7 @@ from dbdyno.experiment.schedule import Trial
 from dbdyno.experiment.slices import load_s
 from dbdyno.experiment.workload import ROW_BYTES
 from dbdyno.run import progress
-from dbdyno.store.endings import FAILED, MEASURING, OTHER, WARMUP
+from dbdyno.store.endings import FAILED, INTERRUPTED, MEASURING, OTHER, WARMUP
 
 # Initial estimates, measured with MariaDB 10.11 and 200,000 rows on two cores: starting the server for a
 # group of trials, the time between trials, and loading.
@@ -36,6 +36,8 @@ class StepTimes:
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._running = [OTHER]
         self._since = self._trial_began = time.monotonic()
+        # Planned seconds of the trials that run.
+        self._planned_s = 0.0
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -44,6 +46,9 @@ class StepTimes:
         self._running.append(name)
         try:
             yield
+        except KeyboardInterrupt:
+            self._end_trials(INTERRUPTED)
+            raise
         finally:
             self._add()
             self._running.pop()
@@ -55,17 +60,26 @@ class StepTimes:
         match value:
             case progress.TrialBegan():
                 self._trial_began = time.monotonic()
+                self._planned_s += sum(load_s(value.trial))
             case progress.TrialEnded(reason=""):
                 warmup_s, measured_s = load_s(value.trial)
+                self._planned_s -= warmup_s + measured_s
                 self._move({WARMUP: warmup_s, MEASURING: measured_s})
             case progress.TrialEnded():
-                passed_s = time.monotonic() - self._trial_began
-                self._move({FAILED: min(sum(load_s(value.trial)), passed_s)})
+                planned_s = sum(load_s(value.trial))
+                self._planned_s -= planned_s
+                self._move({FAILED: min(planned_s, time.monotonic() - self._trial_began)})
 
     def seconds(self) -> dict[str, float]:
         """Step -> its seconds until now."""
         self._add()
         return {name: round(seconds, 3) for name, seconds in self._seconds.items() if seconds > 0.0}
+
+    def _end_trials(self, name: str) -> None:
+        """The load of the trials that run, if any do, is the time of the step `name`."""
+        if self._planned_s > 0.0:
+            self._move({name: min(self._planned_s, time.monotonic() - self._trial_began)})
+            self._planned_s = 0.0
 
     def _move(self, parts: Mapping[str, float]) -> None:
         self._add()

@@ -353,7 +353,8 @@ def describe(experiment: Experiment, document: WarmupTrials, trials: int) -> str
         why = f"{name} settled from the start"
     else:
         why = f"{name} settled after {slowest['settle_s']:.1f} s"
-    return f"warm-up: {warmup_s:.1f} s ({why}), adds {format_duration(warmup_s * trials)}"
+    all_trials = format_duration(warmup_s * trials)
+    return f"warm-up: {warmup_s:.1f} s per trial ({why}), adds {all_trials} to the run"
 
 
 def findings(experiment: Experiment, document: WarmupTrials) -> list[Finding]:

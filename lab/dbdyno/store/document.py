@@ -39,7 +39,8 @@ SecondaryMetricKey = Literal[
 ]
 # Why a call of `compare` ended.
 # "decided": the rule of design.stop is met. "blocks": no planned block is left, including those of a top-up.
-# "time": the next block would end after max_time. "check": a check stopped the run. "failed": an error.
+# "time": the next block would end after max_time, or the last one was interrupted then. "check": a check
+# stopped the run. "failed": an error.
 Why = Literal["decided", "blocks", "time", "interrupted", "check", "failed"]
 
 # Turns the content of a file with an older schema into that of today; None if it cannot.

@@ -14,18 +14,26 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dbdyno.experiment.schedule import Trial
-from dbdyno.store.document import Document, DocumentPart, Why
+from dbdyno.store.document import Document, DocumentPart, Optional, Why
 from dbdyno.store.older_versions import current_endings
 from dbdyno.store.run import Run
 from dbdyno.text import compose, join
 
 FILE = "endings.json"
-# Steps: measurements, warm-up (with the trials that determine it), trials that failed, and the rest.
-MEASURING, WARMUP, FAILED, OTHER = "measuring", "warm-up", "failed trials", "other"
+# Steps: measurements, warm-up (with the trials that determine it), trials that failed or were interrupted,
+# and the rest.
+MEASURING, WARMUP, FAILED, INTERRUPTED, OTHER = (
+    "measuring",
+    "warm-up",
+    "failed trials",
+    "interrupted trials",
+    "other",
+)
 # Step -> its name as text.
 _NAMES = {
     WARMUP: compose("warm-up"),
     FAILED: compose("failed trials"),
+    INTERRUPTED: compose("interrupted trials"),
     OTHER: compose("other"),
     "checking": compose("checking"),
     "connecting": compose("connecting"),
@@ -33,10 +41,10 @@ _NAMES = {
     "judging": compose("judging"),
     "loading": compose("loading"),
     "pilot": compose("pilot"),
-    "restoring": compose("restoring"),
-    "starting": compose("starting"),
-    "stopping": compose("stopping"),
+    "starting and restoring": compose("starting and restoring"),
 }
+# Steps that are shown as one -> its name.
+_SHOWN_AS = dict.fromkeys(("restoring", "starting", "stopping"), "starting and restoring")
 # Steps with a smaller share of the time are shown as `OTHER`.
 SHARE_MIN = 0.005
 
@@ -50,6 +58,8 @@ class Ending(DocumentPart):
     """When it ended."""
     why: Why
     """Why it ended."""
+    interrupted: Optional[int] = None
+    """Number of the block that was interrupted when the time was over; absent if none was."""
     seconds: dict[str, float] = Field(default_factory=dict)
     """Step -> the time that it took; empty in runs of version 0.2.0."""
 
@@ -132,8 +142,11 @@ class Shares:
         return self.seconds.get(MEASURING, 0.0) / self.total_s
 
     def text(self) -> str:
-        """For example "measuring 64 % of the time, warm-up 27 %, starting 4 %, restoring 3 %, other 2 %"."""
-        shares = {name: seconds / self.total_s for name, seconds in self.seconds.items()}
+        """For example "measuring 64 % of the time, warm-up 27 %, starting and restoring 7 %, other 2 %"."""
+        shares: dict[str, float] = {}
+        for step, seconds in self.seconds.items():
+            name = _SHOWN_AS.get(step, step)
+            shares[name] = shares.get(name, 0.0) + seconds / self.total_s
         named = [
             name for name in shares if name not in (MEASURING, WARMUP, OTHER) and shares[name] >= SHARE_MIN
         ]
@@ -151,8 +164,13 @@ def time_shares(calls: Sequence[Ending]) -> Shares | None:
     """The shares of the steps in the time of these calls; None if no trial of them completed, or if it is not
     known (calls of version 0.2.0).
     """
+    return shares_of([call.seconds for call in calls])
+
+
+def shares_of(calls: Sequence[Mapping[str, float]]) -> Shares | None:
+    """The same for the seconds of each step in each call."""
     seconds: dict[str, float] = {}
     for call in calls:
-        for name, each_s in call.seconds.items():
+        for name, each_s in call.items():
             seconds[name] = seconds.get(name, 0.0) + each_s
     return Shares(seconds) if seconds.get(MEASURING) else None

@@ -152,7 +152,8 @@ def compress(path: Path) -> None:
     with (
         _open_replacement(path.with_name(path.name + ".gz")) as file,
         path.open("rb") as source,
-        gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as compressed,
+        # The default level takes ten times as long for 3 % less, after every trial.
+        gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as compressed,
     ):
         shutil.copyfileobj(source, compressed, COPY_BYTES)
     with store_errors(path):

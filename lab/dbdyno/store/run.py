@@ -151,7 +151,9 @@ class Run:
         # is one of the call, not of the run. The default of version 0.2.0 was one event loop.
         earlier = run.experiment()
         stored_design = earlier.design
-        experiment = experiment.with_order_seed(stored_design.order_seed).with_max_time_of(stored_design)
+        experiment = experiment.with_order_seed(stored_design.order_seed)
+        if stored_design.stop is not None:
+            experiment = experiment.with_max_time(stored_design.stop.max_time_s)
         experiment = experiment.with_workers_of(earlier.client).with_pairing_of(stored_design)
         if difference := run._difference(experiment):
             # The default of version 0.2.0 was a fixed number of blocks.

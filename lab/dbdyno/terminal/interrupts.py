@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from dbdyno.problem import ExitCode
+from dbdyno.problem import ExitCode, is_interrupted
 
 # Seconds; two key presses are further apart. The engine has the same limit (engine/cli/src/signals.rs).
 BURST_S = 0.5
@@ -72,11 +72,8 @@ class _Requests:
 
     def insist(self, _number: int, _frame: FrameType | None) -> None:
         """Raise KeyboardInterrupt again if a library that was being imported or a destructor swallowed it."""
-        error = sys.exception()
-        while error is not None and not isinstance(error, KeyboardInterrupt):
-            error = error.__context__
-        if error is not None:
-            # It is being handled, for example while a report is written.
+        if is_interrupted():
+            # For example while a report is written.
             return
         if self._stopping:
             self._count = max(self._count, 1)

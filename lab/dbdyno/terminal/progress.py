@@ -144,7 +144,8 @@ class _Plain:
         groups = len({trial.group for trial in value.todo})
         kept = f"; {value.kept} more are stored already" if value.kept else ""
         about = format_duration(self._estimate.left_s())
-        self._print(f"{counted(len(value.todo), 'trial')} in {counted(groups, 'group')}{kept}; about {about}")
+        todo = f"{counted(len(value.todo), 'trial')} in {counted(groups, 'group')}"
+        self._print(f"{todo}{kept}; about {about} until the end")
         self._print(f"results in {value.path}")
 
     def _show_step(self, text: str) -> None:

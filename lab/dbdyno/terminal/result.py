@@ -71,7 +71,7 @@ def describe(
             for background in experiment.backgrounds(experiment.variants[0], workload.title)
         ),
         f"  load      {points} over {_TRANSPORTS[load.transport]}{shape}{capacity}; "
-        f"{read}{warmup}, measurement {load.duration_s:g} s",
+        f"{read}per trial {warmup}, measurement {load.duration_s:g} s",
         *([f"  rates     {describe_probe(experiment)}"] if load.needs_probe and not load.has_rates else []),
         f"  design    {design.end_text}, balanced random order "
         f"(order seed {design.effective_order_seed}); {_STATES[design.state]} before each {groups}; "

@@ -115,7 +115,8 @@ class _SecureConnection(Connection):  # type: ignore[misc]
                 limit_s = min(limit_s, self._read_timeout)
             self._sock.settimeout(None if math.isinf(limit_s) else limit_s)
             try:
-                piece = self._rfile.read1(num_bytes - len(received))
+                # Without `peek`, an empty buffer would read only these few bytes from the socket.
+                piece = self._rfile.peek(1) and self._rfile.read1(num_bytes - len(received))
             except OSError as error:
                 self._force_close()
                 part = (
@@ -132,6 +133,11 @@ class _SecureConnection(Connection):  # type: ignore[misc]
             received += piece
         self._is_in_packet = not self._is_in_packet
         return bytes(received)
+
+    def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
+        # Without settings, PyMySQL's context would read the certificates of the system, which takes tens of
+        # milliseconds for each login, and use none of them.
+        return super()._create_ssl_ctx(sslp) if sslp else _tls_context(self._settings)
 
     def _request_authentication(self) -> None:
         # With this plug-in the first packet would contain the password. Without it, a server that requires
