@@ -160,6 +160,12 @@ def test_tables_that_are_there_are_not_a_scripts_to_drop(running: Running) -> No
     assert kept.returncode == 0, kept.stderr
     names = ["good1", "good2", "sale1", "sale2"]
     assert running.tables() == names
-    again = running.run(SHOP, *short, "--set", "workload.prepare=false")
+    over_tables = (SHOP, *short, "--set", "workload.prepare=false")
+    refusal = running.run(*over_tables)
+    assert refusal.returncode == 4
+    assert "stop P28 target: shop writes to tables that dbdyno has not created: unknown tables (shop)" in (
+        refusal.stderr
+    )
+    again = running.run(*over_tables, "--writes", "replay")
     assert again.returncode == 0, again.stderr
     assert running.tables() == names

@@ -15,7 +15,7 @@ from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, Sq
 from dbdyno.experiment.schedule import schedule
 from dbdyno.experiment.slices import load_s, only_reads
 from dbdyno.experiment.sql_reading import dialect_of
-from dbdyno.experiment.sql_text import written_tables
+from dbdyno.experiment.sql_text import created_objects, written_tables
 from dbdyno.finding import Finding, Level
 from dbdyno.run.description import describe
 from dbdyno.run.marked_tables import has_comments, marked_tables
@@ -57,10 +57,10 @@ def writes_to_existing_tables(moment: Moment, context: Context) -> Iterator[Find
     tables that the run creates, or that an earlier run has created and kept. Others are a stop before
     anything is written, unless `writes` in `[load]` is "replay", which makes it a note. With "skip",
     statements of a recorded log that write are left out. A statement whose tables its text does not tell, as
-    CALL, counts as one that writes, and so do all statements of a script over existing tables. Functions in a
-    SELECT may write all the same. The finding says how many statements will write: at a rate of arrivals all
-    in all, else for every 100 transactions/s. Servers of other products without comments of tables do not say
-    which tables an earlier run has created.
+    CALL, counts as one that writes, unless the run creates tables; so do all statements of a script over
+    existing tables. Functions in a SELECT may write all the same. The finding says how many statements will
+    write: at a rate of arrivals all in all, else for every 100 transactions/s. Servers of other products
+    without comments of tables do not say which tables an earlier run has created.
     """
     experiment = context.experiment
     if moment is Moment.DESIGN:
@@ -91,8 +91,12 @@ def _design_findings(experiment: Experiment, variant: Variant, workload: Workloa
         if not workload.prepare:
             yield from _finding(experiment, variant, workload, [_Write("", workload.title)])
         return
-    dialect = dialect_of(variant.server)
-    created = {name.lower() for name in workload.created_tables(dialect.protocol)}
+    protocol = dialect_of(variant.server).protocol
+    created = {entry.name.lower() for entry in workload.created_objects(protocol)}
+    created |= {name.lower() for name in workload.created_tables(protocol)}
+    if created:
+        # A procedure that the setup creates or calls fills the tables that it creates.
+        created.add("")
     writes = [
         write
         for write in _writes(experiment, variant, workload)
@@ -110,7 +114,8 @@ def _existing_findings(
         return
     protocol = server.address().protocol
     if isinstance(workload, OltpWorkload):
-        if only_reads(workload):
+        # A comparison refuses tables that dbdyno has not created.
+        if only_reads(workload) or len(experiment.variants) > 1:
             return
         names: Collection[str] = describe(experiment, workload, protocol).table_names()
         writes = [_Write(name, workload.title) for name in names]
@@ -120,6 +125,9 @@ def _existing_findings(
     if not names or not writes:
         return
     existing = {name.lower() for name in shapes(server, names)}
+    if len(existing) < len(names):
+        # They are loaded, or refused.
+        return
     existing -= {table.name.lower() for table in marked_tables(server) if table.is_dbdynos}
     writes = [write for write in writes if write.table.rpartition(".")[2].lower() in existing]
     if writes:
@@ -134,7 +142,8 @@ def _writes(
 
     def of(texts: Iterable[str], name: str) -> Iterator[_Write]:
         for sql in texts:
-            tables = written_tables(sql, dialect)
+            # What a statement creates did not exist.
+            tables = None if created_objects([sql], dialect) else written_tables(sql, dialect)
             if tables is not None:
                 yield from (_Write(table, name) for table in tables or [""])
 
@@ -213,9 +222,7 @@ def _amount(experiment: Experiment, workload: Workload, writes: list[_Write], *,
     time = format_duration(math.fsum(seconds for _, seconds in per_trial))
     if load.rate:
         number = math.fsum(seconds * (point.rate or 0.0) for point, seconds in per_trial) * count
-        return compose(
-            ". In {time} of load about {number:,.0f} of these run", number=number, time=time
-        )
+        return compose(". In {time} of load about {number:,.0f} of these run", number=number, time=time)
     number = math.fsum(seconds for _, seconds in per_trial) * _RATE * count
     return compose(
         ". In {time} of load about {number:,.0f} of these run for every {rate} transactions/s",
