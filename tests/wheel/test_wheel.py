@@ -74,10 +74,11 @@ def test_every_program_runs_without_a_compiler(environment: Path) -> None:
 
 
 def test_the_wheel_has_the_files_of_the_lab(environment: Path, tmp_path: Path) -> None:
-    """Templates, limits, schemas and the chart library."""
+    """Templates, limits, pages, schemas and the chart library."""
     stored = make(tmp_path).path
     (report,) = run(environment, "dbdyno", "report", stored).splitlines()
     assert "<svg" in Path(report).read_text()
+    assert run(environment, "dbdyno", "docs", "experiment").startswith("# The experiment file\n")
     assert run(environment, "dbdyno", "schema") == (ROOT / "schema/experiment.schema.json").read_text()
     path = tmp_path / "x.toml"
     path.write_text((ROOT / "examples/endpoints.toml").read_text().replace("blocks = ", "blocks = 0 # "))
