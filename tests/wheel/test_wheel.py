@@ -1,6 +1,7 @@
-"""The wheel that `make wheel` builds, in a new environment and in a container that the Dockerfile makes.
+"""The wheel that .github/workflows/release.yml builds, in a new environment and in a container.
 
-Neither has a compiler; the container is this machine's Debian with nothing but Python, and has no network.
+Neither has a compiler; the container, which the Dockerfile makes, is this machine's Debian with nothing but
+Python, and has no network.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from tests.end_to_end.docker_engine import SERVERS, running
 from tests.unit.stored_run import make
+from tests.unit.test_packaging import run_step
 
 from dbdyno import __version__
 from dbdyno.commands import COMMANDS
@@ -29,8 +31,10 @@ PLAN = (
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel and those of the packages that it requires."""
+    built = run_step("wheel", "Build", ROOT, HOME=os.environ["HOME"])
+    assert built.returncode == 0, built.stderr
     found = list((ROOT / "dist").glob(f"dbdyno-{__version__}-*_{platform.machine()}.whl"))
-    assert len(found) == 1, f"dist/ has {len(found)} wheels of this version; run make wheel"
+    assert len(found) == 1, f"dist/ has {len(found)} wheels of this version"
     folder = tmp_path_factory.mktemp("wheels") / "dist"
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "--only-binary=:all:", "--dest", folder, found[0]], check=True)

@@ -59,8 +59,8 @@ def docs(
         return
     if topic in names:
         text, folder = _text(topic), posixpath.dirname(topic)
-    elif found := _codes().get(topic.upper()):
-        text, folder = found, ""
+    elif section := _codes().get(topic.upper()):
+        text, folder = section, ""
     else:
         raise Problem(f"the documentation has no page {topic!r}", did_you_mean(topic, names))
     _show(_with_topics(text, folder))
