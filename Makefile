@@ -86,7 +86,6 @@ test: check-and-fetch ## run check, then the end-to-end tests on real servers
 
 test-long: build $(TEST_NEEDS) foreign ## run tests too long for CI: the wheel, the longest end-to-end tests, the verdict's guarantees by simulation, fuzzing, faults, long loads
 	scripts/docker-image .servers/docker-python.tar python3 python3-venv
-	scripts/wheels dist $$(uname -m)
 	$(BIN)/pytest tests/wheel
 	$(BIN)/pytest tests/unit -m "long and not alone" --numprocesses=auto --dist=worksteal --quiet
 	$(BIN)/pytest tests/unit -m "long and alone" --quiet

@@ -8,14 +8,17 @@ import shutil
 import subprocess
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 import dbdyno
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CARGO = tomllib.loads((ROOT / "Cargo.toml").read_text())
+RELEASE = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
 
 
 def normal(requirement: str) -> str:
@@ -192,3 +195,61 @@ def test_every_file_that_the_makefile_names_exists() -> None:
     command = ["make", "--dry-run", "build", "check", "test"]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
+
+
+def step(job: str, name: str) -> str:
+    """The commands of a step of the release workflow."""
+    steps: list[dict[str, Any]] = RELEASE[job]["steps"]
+    return next(str(each["run"]) for each in steps if each.get("name") == name)
+
+
+def run_step(job: str, name: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A step as GitHub runs it."""
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step(job, name)]
+    environment = {"PATH": os.environ["PATH"], **variables}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_release_has_a_wheel_for_each_architecture_of_the_script() -> None:
+    (architectures,) = re.findall(r"architectures=\((\w+ \w+)\)", (ROOT / "scripts/wheels").read_text())
+    matrix = RELEASE["wheel"]["strategy"]["matrix"]["include"]
+    assert [each["architecture"] for each in matrix] == architectures.split()
+    # Of the runners only those for ARM name their architecture.
+    assert [each["runner"].endswith("-arm") for each in matrix] == [False, True]
+
+
+def test_a_release_builds_only_the_version_of_its_tag() -> None:
+    right = run_step("wheel", "Check the tag", ROOT, GITHUB_REF_NAME=f"v{dbdyno.__version__}")
+    assert right.returncode == 0, right.stderr
+    wrong = run_step("wheel", "Check the tag", ROOT, GITHUB_REF_NAME="v0.0.1")
+    assert wrong.returncode == 1
+    assert f"The tag is v0.0.1, but lab/dbdyno/__init__.py has version {dbdyno.__version__}." in wrong.stderr
+
+
+def test_the_steps_of_a_release_call_what_exists() -> None:
+    """tests/wheel runs the steps that build and test."""
+    called = "\n".join(step("wheel", name) for name in ("Install packages", "Build", "Test"))
+    files = re.findall(r"(?:scripts|tests)/[\w-]+", called)
+    assert files == ["scripts/debian-packages", "scripts/wheels", "tests/wheel"]
+    assert all((ROOT / file).exists() for file in files)
+    targets = re.findall(r"make ([\w-]+)", called)
+    assert targets == ["build"]
+    assert re.search(r"^build:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_a_release_publishes_all_wheels(tmp_path: Path) -> None:
+    programs, dist = tmp_path / "bin", tmp_path / "dist"
+    programs.mkdir()
+    dist.mkdir()
+    wheels = [f"dbdyno-1.2.3-py3-none-manylinux_2_17_{name}.whl" for name in ("aarch64", "x86_64")]
+    for name in wheels:
+        (dist / name).touch()
+    program(programs, "gh", 'printf "%s\\n" "$@"')
+    path = f"{programs}:{os.environ['PATH']}"
+    variables = {"GITHUB_REF_NAME": "v1.2.3", "GITHUB_REPOSITORY": "owner/dbdyno", "PATH": path}
+    published = run_step("release", "Publish", tmp_path, **variables)
+    assert published.returncode == 0, published.stderr
+    assert published.stdout.splitlines() == [
+        *("release", "create", "v1.2.3", "--repo", "owner/dbdyno", "--verify-tag", "--title", "dbdyno 1.2.3"),
+        *(f"dist/{name}" for name in wheels),
+    ]

@@ -1,6 +1,7 @@
-"""The wheel that `make wheel` builds, in a new environment and in a container that the Dockerfile makes.
+"""The wheel that .github/workflows/release.yml builds, in a new environment and in a container.
 
-Neither has a compiler; the container is this machine's Debian with nothing but Python, and has no network.
+Neither has a compiler; the container, which the Dockerfile makes, is this machine's Debian with nothing but
+Python, and has no network.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from tests.end_to_end.docker_engine import SERVERS, running
 from tests.unit.stored_run import make
+from tests.unit.test_packaging import run_step
 
 from dbdyno import __version__
 from dbdyno.commands import COMMANDS
@@ -29,8 +31,10 @@ PLAN = (
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel and those of the packages that it requires."""
+    built = run_step("wheel", "Build", ROOT, HOME=os.environ["HOME"])
+    assert built.returncode == 0, built.stderr
     found = list((ROOT / "dist").glob(f"dbdyno-{__version__}-*_{platform.machine()}.whl"))
-    assert len(found) == 1, f"dist/ has {len(found)} wheels of this version; run make wheel"
+    assert len(found) == 1, f"dist/ has {len(found)} wheels of this version"
     folder = tmp_path_factory.mktemp("wheels") / "dist"
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "--only-binary=:all:", "--dest", folder, found[0]], check=True)
@@ -74,10 +78,11 @@ def test_every_program_runs_without_a_compiler(environment: Path) -> None:
 
 
 def test_the_wheel_has_the_files_of_the_lab(environment: Path, tmp_path: Path) -> None:
-    """Templates, limits, schemas and the chart library."""
+    """Templates, limits, pages, schemas and the chart library."""
     stored = make(tmp_path).path
     (report,) = run(environment, "dbdyno", "report", stored).splitlines()
     assert "<svg" in Path(report).read_text()
+    assert run(environment, "dbdyno", "docs", "experiment").startswith("# The experiment file\n")
     assert run(environment, "dbdyno", "schema") == (ROOT / "schema/experiment.schema.json").read_text()
     path = tmp_path / "x.toml"
     path.write_text((ROOT / "examples/endpoints.toml").read_text().replace("blocks = ", "blocks = 0 # "))

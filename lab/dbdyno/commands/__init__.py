@@ -54,6 +54,7 @@ COMMANDS = {
     "metrics": "Serve the values of a run in progress as OpenMetrics.",
     "site": "Write a folder for publishing: all reports and an index.",
     "clean": "Show the loaded data in the cache, or remove them with --keep.",
+    "docs": "Print a page of the documentation; list the pages.",
     "schema": "Print the JSON Schema of the experiment file or a result file.",
     "sysbench": "sysbench-compatible command line.",
     "slap": "mysqlslap-compatible command line.",

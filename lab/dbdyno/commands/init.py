@@ -31,7 +31,7 @@ _COMMENTS = {
 }
 # Characters of the name of a file or a run.
 _NAME_MAX = 250
-_KEYS = "# All keys: docs/experiment.md. dbdyno check says what is wrong and how long it takes."
+_KEYS = "# All keys: dbdyno docs experiment. dbdyno check says what is wrong and how long it takes."
 _ALONE = """
 # A second variant makes this a comparison, which dbdyno compare runs; then remove blocks = 1 above:
 # [[variant]]

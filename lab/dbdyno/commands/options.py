@@ -66,7 +66,9 @@ Assignments = Annotated[
 ]
 Fleet = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Make the load from N load generators ([fleet] engines; docs/fleet.md)."),
+    typer.Option(
+        metavar="N", help="Make the load from N load generators ([fleet] engines; dbdyno docs fleet)."
+    ),
 ]
 NoReport = Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")]
 Tables = Annotated[int | None, typer.Option(help="Number of tables (default: 1).")]

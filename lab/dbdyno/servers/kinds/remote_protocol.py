@@ -69,7 +69,7 @@ _FAILURES = {
     ),
     "full": ("{where} has no connection left: {text}", "raise max_connections, or close other connections"),
     "unreachable": ("{where} cannot be reached: {text}", "check host, port, and that the server runs"),
-    "authentication": ("{where}: {text}", "see docs/connections.md"),
+    "authentication": ("{where}: {text}", "see dbdyno docs connections"),
     "entry": (
         "{where} does not accept user {user} for database {database} from this address or with this kind of "
         "connection: {text}",
