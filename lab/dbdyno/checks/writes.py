@@ -213,9 +213,7 @@ def _amount(experiment: Experiment, workload: Workload, writes: list[_Write], *,
     time = format_duration(math.fsum(seconds for _, seconds in per_trial))
     if load.rate:
         number = math.fsum(seconds * (point.rate or 0.0) for point, seconds in per_trial) * count
-        return compose(
-            ". In {time} of load about {number:,.0f} of these run", number=number, time=time
-        )
+        return compose(". In {time} of load about {number:,.0f} of these run", number=number, time=time)
     number = math.fsum(seconds for _, seconds in per_trial) * _RATE * count
     return compose(
         ". In {time} of load about {number:,.0f} of these run for every {rate} transactions/s",
