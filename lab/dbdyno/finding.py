@@ -26,6 +26,7 @@ FreeForm = Mapping[str, Any]
 
 # The most severe first.
 LEVELS: tuple[Level, ...] = ("stop", "warn", "note")
+SEVERITIES = {"stop": compose("stop"), "warn": compose("warning"), "note": compose("note")}
 
 
 @dataclass(frozen=True, config=ConfigDict(use_attribute_docstrings=True))

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-from dbdyno.text import compose
+from dbdyno.text import Text, compose, compose_count
 
 # Written by name because in most fonts they look like a hyphen.
 MISSING, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
@@ -141,3 +141,28 @@ def write_csv(rows: Iterable[Iterable[object]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([cell(value) for value in row] for row in rows)
     return text.getvalue().rstrip("\n")
+
+
+def blocks_count(number: int) -> Text:
+    """1 block, 8 blocks."""
+    return compose_count(number, "{number} block", "{number} blocks")
+
+
+def trials_count(number: int) -> Text:
+    """1 trial, 8 trials."""
+    return compose_count(number, "{number} trial", "{number} trials")
+
+
+def connections_count(number: int) -> Text:
+    """1 connection, 8 connections."""
+    return compose_count(number, "{number} connection", "{number} connections")
+
+
+def cpus_count(number: int) -> Text:
+    """1 CPU, 8 CPUs."""
+    return compose_count(number, "{number} CPU", "{number} CPUs")
+
+
+def rows_count(number: int) -> Text:
+    """1 row, 8 rows."""
+    return compose_count(number, "{number:,} row", "{number:,} rows")

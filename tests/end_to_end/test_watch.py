@@ -76,12 +76,12 @@ async def follow(run: Run) -> None:
         assert text_of(app, "#head").splitlines()[1].startswith("ENDED: ")
         verdict = run.verdict()
         assert verdict is not None
-        assert all(effect.sentence in text_of(app, "#texts") for effect, _ in verdict.sentences)
+        assert all(effect.sentence in text_of(app, "#verdict-texts") for effect, _ in verdict.sentences)
         assert all(finding.summary in text_of(app, "#texts") for finding in run.findings())
         check_trials(app, run)
         screen = screen_of(app)
         assert len(screen.splitlines()) == 24
-        assert "trials  4 of 4 ended" in screen
+        assert "4 of 4 trials have ended" in screen
         await pilot.press("q")
     assert app.return_code == 0
 

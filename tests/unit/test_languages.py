@@ -6,6 +6,7 @@ import gettext
 import json
 import math
 import re
+from collections.abc import Iterable
 from html.parser import HTMLParser
 from importlib import resources
 from pathlib import Path
@@ -21,6 +22,7 @@ from dbdyno import text
 from dbdyno.commands.options import require_language
 from dbdyno.generate import patterns
 from dbdyno.languages import IN_ENGLISH, Translator, languages, translator
+from dbdyno.measure.recording import ENGINE_TEXTS, read
 from dbdyno.problem import Problem
 from dbdyno.report import page as page_module
 from dbdyno.report.markdown import as_markdown
@@ -34,6 +36,7 @@ from dbdyno.text import Text, as_json, compose, compose_count, from_json, join, 
 from dbdyno.verdict import judge
 
 OTHERS = [code for code in languages() if code != "en"]
+ROOT = Path(__file__).parents[2]
 HANGUL = re.compile("[가-힣]")
 
 
@@ -277,3 +280,32 @@ def test_korean_has_no_english_sentence() -> None:
         translation = entry.msgstr or entry.msgstr_plural.get(0, "")
         if len(re.findall(r"\b[a-z]{3,}\b", words)) >= 3 and not words.startswith(("ulimit", "SET ")):
             assert HANGUL.search(translation), entry.msgid
+
+
+def test_the_warnings_of_the_load_generator_are_those_of_its_code() -> None:
+    """Every text of a warning that a run of the engine or of a script may write has a pattern."""
+    found: list[str] = []
+    for file in [*ROOT.glob("engine/runner/src/**/*.rs"), *ROOT.glob("compat/lua/src/**/*.rs")]:
+        code = re.sub(r"\\\n\s*", "", file.read_text(encoding="utf-8"))
+        for start in re.finditer(r"Warning \{\n?\s*code:", code):
+            warning = code[start.start() : code.index(".into()", code.index("fix:", start.start()))]
+            # Loading writes this one, without records.
+            if "table-kept" not in warning:
+                found += re.findall(r'(?:text|fix):\s*(?:format!\(\s*)?"((?:[^"\\]|\\.)*)"', warning)
+
+    def without_names(texts: Iterable[str]) -> list[str]:
+        return sorted(re.sub(r"\{[^}]*\}", "{}", text).replace('\\"', '"') for text in texts)
+
+    # The other arguments of format! follow the text.
+    assert without_names(found) == without_names(ENGINE_TEXTS)
+
+
+def test_a_warning_of_the_load_generator_is_translated() -> None:
+    text = "server gone since second 3 for 2 of 8 connections: Lost connection"
+    data = {"code": "server-gone", "text": text, "hint": "look for the cause in the server's error log"}
+    (warning,) = read([{"type": "warning", "data": data}]).warnings
+    assert warning["text"] == text
+    assert (
+        translator("ko")(warning["text"]) == "3초부터 커넥션 8개 중 2개의 서버 연결이 끊김: Lost connection"
+    )
+    assert translator("ko")(warning["hint"]) == "서버의 오류 로그에서 원인을 찾으십시오"

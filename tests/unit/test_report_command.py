@@ -11,6 +11,7 @@ import pytest
 from tests.unit.stored_run import Making, make
 
 from dbdyno.store import Run
+from dbdyno.store.endings import Ending, add_ending
 from dbdyno.verdict import judge
 
 
@@ -65,3 +66,21 @@ def test_the_language_comes_from_the_environment_too(run: Run) -> None:
     answer = dbdyno("report", run.path, "--lang", "xx")
     assert answer.returncode == 2
     assert "there are no texts in the language 'xx' Choose one of en, ko" in " ".join(answer.stderr.split())
+
+
+def test_list_obeys_the_variable_of_the_language(run: Run) -> None:
+    answer = dbdyno("list", "--results", run.path.parents[1], DBDYNO_LANG="ko")
+    assert answer.returncode == 0, answer.stderr
+    heading, line = answer.stdout.splitlines()
+    assert heading.split()[0] == "번호"
+    assert "블록 부족" in line
+
+
+def test_show_says_why_a_run_has_not_finished(tmp_path: Path) -> None:
+    stopped = make(tmp_path, Making(blocks=6, connections=(10,), absent=lambda trial: trial.block > 1))
+    ending = Ending(began_unix_us=1, ended_unix_us=2, why="failed", error="db1 does not answer")
+    add_ending(stopped, ending)
+    stopped.release()
+    answer = dbdyno("show", stopped.path)
+    expected = "The run has not finished: it failed: db1 does not answer; compare --resume continues it"
+    assert expected in answer.stderr.splitlines()

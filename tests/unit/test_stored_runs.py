@@ -81,7 +81,7 @@ def test_every_run_is_one_line_and_says_why_it_has_no_verdict(
     list_command(results=results)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4
-    assert lines[2].endswith("not judged: P03, two servers are one")
+    assert lines[2].endswith("not judged: stopped by P03: two servers are one")
 
 
 def test_the_newest_are_listed_and_the_others_counted(

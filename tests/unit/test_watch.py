@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,12 @@ from tests.unit.stored_run import Making, experiment, make, store
 
 from dbdyno import result_text
 from dbdyno.experiment.schedule import schedule
+from dbdyno.finding import Finding
+from dbdyno.languages import translator
 from dbdyno.problem import Problem
-from dbdyno.store import Run
+from dbdyno.store import Run, live
 from dbdyno.store.live import RunFollower
+from dbdyno.text import compose
 from dbdyno.verdict import judge
 from dbdyno.watch import view
 
@@ -24,7 +28,7 @@ def test_a_judged_run_shows_the_figures_and_sentences_of_the_judge(tmp_path: Pat
     run.release()
     now = RunFollower(run).read()
     assert view.state_line(now) == "ENDED: it is judged"
-    assert view.progress_lines(now, 80)[:2] == ["trials  12 of 12 ended", "blocks  ######"]
+    assert view.progress_lines(now, 80)[:2] == ["12 of 12 trials have ended", "blocks  ######"]
     judged = run.judge_files()
     assert judged is not None
     assert view.verdict_lines(now, run.experiment()) == [one.sentence for one, _ in judged[0].sentences]
@@ -48,7 +52,7 @@ def test_a_run_in_progress_shows_what_is_to_come(tmp_path: Path) -> None:
     now = follower.read()
     assert view.state_line(now) == f"RUNNING: {view.trial_text(third)}, connecting"
     assert view.progress_lines(now, 80)[:2] == [
-        "trials  2 of 12 ended, 1 of them failed",
+        "2 of 12 trials have ended, 1 of them failed",
         "blocks  !0....",
     ]
     newest, failed, _ = view.rows(now, plan, 80)
@@ -60,6 +64,36 @@ def test_a_run_in_progress_shows_what_is_to_come(tmp_path: Path) -> None:
     assert view.state_line(ended).startswith("ENDED: dbdyno was ended; compare --resume")
     assert view.rows(ended, plan, 80)[0][-1] == "interrupted"
     assert view.verdict_lines(ended, plan) == ["No verdict yet: dbdyno show computes it."]
+
+
+def test_a_run_in_progress_says_its_step_and_the_time_left(tmp_path: Path) -> None:
+    run = Run.create(tmp_path, experiment(SMALL), b"")
+    follower = RunFollower(run)
+    assert follower.read().left_s is None
+    step = compose("block {block}, {variant}: {step}", block=2, variant="b", step="x")
+    live.write_progress(run.path, step, 90.0)
+    now = follower.read()
+    assert view.state_line(now) == "RUNNING: block 2, b: x"
+    assert translator("ko")(view.state_line(now)) == "실행 중: 블록 2, b: x"
+    assert now.left_s is not None
+    assert 80.0 < now.left_s <= 90.0
+    assert re.fullmatch(r"0 of 12 trials have ended, about 1 min [23]\d s left", view.trials_text(now))
+    # It is no file of the run.
+    assert run.changed_files() == []
+    (run.path / live.PROGRESS).write_text("{")
+    assert follower.read().left_s is None
+    live.remove_progress(run.path)
+    assert not (run.path / live.PROGRESS).exists()
+
+
+def test_stops_and_warnings_come_before_notes(tmp_path: Path) -> None:
+    run = make(tmp_path, SMALL)
+    run.add_findings(
+        [Finding("P03", "warn", "first"), Finding("P01", "note", "x"), Finding("P02", "note", "y")]
+    )
+    now = RunFollower(run).read()
+    assert view.findings_title(now) == "1 warning, 2 notes"
+    assert view.finding_lines(now) == ["warning P03: first.", "note P02: y.", "note P01: x."]
 
 
 def test_the_lines_of_the_head_fit_80_columns(tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ from dbdyno.experiment.quantities import number
 from dbdyno.experiment.server import may_be_one_database
 from dbdyno.experiment.sql_text import first_word, parse_statement, table_names
 from dbdyno.finding import Finding, Level
+from dbdyno.result_text import rows_count
 from dbdyno.run.description import Tables, describe
-from dbdyno.say.wording import rows_count
 from dbdyno.servers.admin import answers
 from dbdyno.servers.products.declaration import PRODUCTS
 from dbdyno.servers.server import Address, Description, Server

@@ -22,7 +22,7 @@ from dbdyno.experiment.model import Experiment, Stop, Variant, Workload
 from dbdyno.experiment.quantities import number
 from dbdyno.experiment.slices import load_s, only_reads
 from dbdyno.finding import Finding
-from dbdyno.say.wording import blocks_count, connections_count, cpus_count
+from dbdyno.result_text import blocks_count, connections_count, cpus_count
 from dbdyno.servers.server import Description
 from dbdyno.stats.paired import ALPHA
 from dbdyno.text import compose, compose_count, join, mark

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 from dbdyno.experiment.dialect import MYSQL, POSTGRESQL
 from dbdyno.experiment.differences import DataDifference
+from dbdyno.result_text import rows_count
 from dbdyno.run.description import Column, Index, Tables
-from dbdyno.say.wording import rows_count
 from dbdyno.servers.admin import answers
 from dbdyno.servers.server import Server, StatementRefused
 from dbdyno.text import compose, join

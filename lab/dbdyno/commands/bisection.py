@@ -34,6 +34,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import ORDER_SEEDS
 from dbdyno.fleet.fleet_engine import open_engine
 from dbdyno.problem import ExitCode, Problem
+from dbdyno.result_text import blocks_count
 from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.compare import compare as run_comparison
 from dbdyno.run.engine import Engine, LimitProblem
@@ -50,7 +51,7 @@ from dbdyno.runs.bisection import (
     recall,
     steps_of,
 )
-from dbdyno.say.wording import blocks_count, effect_text, join_words, relation
+from dbdyno.say.wording import effect_text, join_words, relation
 from dbdyno.servers import commits
 from dbdyno.servers.server import MachineProblem
 from dbdyno.servers.sources.installed import install_missing, versions_between

@@ -7,7 +7,7 @@ checks follow on each variant's server with its data; the loaded data stay in th
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +18,7 @@ from dbdyno.commands.plan import bytes_text
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.terminal.interrupts import interruptible
 from dbdyno.terminal.messages import announce, print_message
+from dbdyno.text import compose, compose_count, join
 
 if TYPE_CHECKING:
     from dbdyno.design.planning import Plan
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from dbdyno.run.progress import Progress
 
 _HEADINGS = {
-    "stop": "Stops (the comparison does not run):",
-    "warn": "Warnings (printed with the result):",
-    "note": "Notes:",
+    "stop": compose("Stops (the comparison does not run):"),
+    "warn": compose("Warnings (printed with the result):"),
+    "note": compose("Notes:"),
 }
 
 
@@ -57,11 +58,13 @@ def check(  # noqa: PLR0917 — one parameter per option; typer passes them by n
         ),
     ] = False,
     share_machine: options.ShareMachine = False,
+    language: options.Language = "en",
     _verbose: options.Verbose = False,
 ) -> None:
     """Validate an experiment; show what it needs on this machine."""
     from dbdyno.experiment.reading import read
 
+    show = _printer(options.require_language(language))
     experiment = read(file, profile, assignments or [])
     if static and with_data:
         raise Problem("--static and --with-data exclude each other", "Leave one of them out")
@@ -84,25 +87,30 @@ def check(  # noqa: PLR0917 — one parameter per option; typer passes them by n
         alone = only_measurement(f"dbdyno check {file}", print_message, share=share_machine)
         with alone, interruptible("stopping the servers"):
             findings = preflight(experiment, results, engine, _print_progress)
-    _print_findings(findings)
+    _print_findings(findings, show)
     earlier = planning.find_earlier(results, experiment)
-    _print_needs(experiment, inspection, planning.plan(experiment, earlier))
+    _print_needs(experiment, inspection, planning.plan(experiment, earlier), show)
     if static:
         print(*disclosure(experiment), sep="\n")
     if inspection.problem is not None:
         raise inspection.problem
     if not with_data:
         of_profile = f" --profile {shlex.quote(profile)}" if profile else ""
-        unknown = (
-            "versions and data that are loaded already, because nothing was executed; " if static else ""
+        unknown = compose("versions and data that are loaded already, because nothing was executed; ")
+        show(
+            compose(
+                "Not checked: {unknown}settings, statements and data on the servers. dbdyno compare checks "
+                "them first;",
+                unknown=unknown if static else "",
+            )
         )
-        print(
-            f"Not checked: {unknown}settings, statements and data on the servers. dbdyno compare checks "
-            "them first;\n"
-            f"  now: dbdyno check {shlex.quote(str(file))}{of_profile} --with-data"
+        show(
+            compose(
+                "  now: {command}", command=f"dbdyno check {shlex.quote(str(file))}{of_profile} --with-data"
+            )
         )
     stopping = len(checks.blocking_findings(findings))
-    _print_conclusion(experiment, stopping)
+    show(_conclusion(experiment, stopping))
     raise typer.Exit(ExitCode.NOT_COMPARABLE if stopping else ExitCode.DONE)
 
 
@@ -113,65 +121,106 @@ def _print_progress(value: Progress) -> None:
         announce(value.text)
 
 
-def _print_findings(findings: Iterable[Finding]) -> None:
+def _printer(language: str) -> Callable[[str], None]:
+    """Prints texts in a language, on a terminal in lines that break between words."""
+    from dbdyno.languages import translator
+    from dbdyno.terminal.console import print_text, result_console
+
+    console, translate = result_console(), translator(language)
+
+    def show(text: str) -> None:
+        print_text(console, translate(text), indent=4)
+
+    return show
+
+
+def _print_findings(findings: Iterable[Finding], show: Callable[[str], None]) -> None:
     """Print the findings by level, the most severe first."""
     for level, heading in _HEADINGS.items():
         of_level = [finding for finding in findings if finding.level == level]
         if of_level:
-            print(heading)
+            show(heading)
             for finding in of_level:
-                print(f"  {finding.summary}")
+                show(join("", ("  ", finding.summary)))
                 if finding.override is not None:
-                    print(f"    overridden: {finding.override}")
+                    show(join("  ", ("", compose("  overridden: {reason}", reason=finding.override))))
                 elif finding.is_blocking:
-                    print(f"    {finding.how_to_override}")
+                    show(join("", ("    ", finding.how_to_override)))
 
 
-def _print_needs(experiment: Experiment, inspection: Inspection, made: Plan) -> None:
+def _print_needs(
+    experiment: Experiment, inspection: Inspection, made: Plan, show: Callable[[str], None]
+) -> None:
     """Print how long the comparison takes, how much space it needs, and which servers it uses."""
     from dbdyno.experiment.model import OltpWorkload
     from dbdyno.run.pilot import describe_plan
     from dbdyno.run.warmup import describe_probe
 
-    print(f"Time: {_time_text(experiment, made)}")
-    print(f"Disk: {_disk_text(experiment, inspection, made)}")
-    variants: dict[str, list[str]] = {}
+    show(compose("Time: {time}", time=_time_text(experiment, made)))
+    show(compose("Disk: {space}", space=_disk_text(experiment, inspection, made)))
+    variants: dict[tuple[bool, str], list[str]] = {}
     for variant in experiment.variants:
         if (server := inspection.servers.get(variant.name)) is not None:
-            verb = "Starts" if variant.server.is_private else "Connects to"
-            variants.setdefault(f"{verb}: {server}", []).append(variant.name)
-    for line, names in variants.items():
-        print(f"{line} for {', '.join(names)}")
+            variants.setdefault((variant.server.is_private, str(server)), []).append(variant.name)
+    for (is_private, server), names in variants.items():
+        listed = ", ".join(names)
+        show(
+            compose("Starts: {server} for {variants}", server=server, variants=listed)
+            if is_private
+            else compose("Connects to: {server} for {variants}", server=server, variants=listed)
+        )
     loads = any(
         isinstance(workload, OltpWorkload) or workload.has_data
         for workload in experiment.distinct_workloads()
     )
     if loads and any(not variant.server.is_private for variant in experiment.variants):
-        keeps = "keeps" if experiment.loading.keep else "drops at the end"
-        print(f"Loads: missing tables into the servers that it connects to, which dbdyno {keeps}")
-    print("Installs: nothing. dbdyno uses installed programs and images, and downloads none")
-    print(f"Load generator: CPUs {experiment.client.cpus or 'any'}, {describe_plan(experiment)}")
+        keeps = compose("keeps") if experiment.loading.keep else compose("drops at the end")
+        show(
+            compose(
+                "Loads: missing tables into the servers that it connects to, which dbdyno {keeps}",
+                keeps=keeps,
+            )
+        )
+    show(compose("Installs: nothing. dbdyno uses installed programs and images, and downloads none"))
+    show(
+        compose(
+            "Load generator: CPUs {cpus}, {loops}",
+            cpus=experiment.client.cpus or compose("any"),
+            loops=describe_plan(experiment),
+        )
+    )
     if experiment.load.needs_probe:
-        print(f"dbdyno compare will find the rates: {describe_probe(experiment)}")
+        show(compose("dbdyno compare will find the rates: {probe}", probe=describe_probe(experiment)))
 
 
 def _time_text(experiment: Experiment, made: Plan) -> str:
     """The time of the whole comparison, and of its parts."""
     from dbdyno.experiment.base import format_duration
 
-    trials = f"{made.trials_per_block} trial{'' if made.trials_per_block == 1 else 's'}"
-    parts = (
-        f"blocks of {trials}, {format_duration(made.block_s)} a block, after "
-        f"{format_duration(made.before_s)} of preparation"
-    )
     stop, blocks = experiment.design.stop, experiment.design.blocks
     if stop is None:
         overall_s = made.before_s + blocks * made.block_s
-        return f"about {format_duration(overall_s)}: {blocks} {parts}"
+        return compose(
+            "about {time}: {parts}", time=format_duration(overall_s), parts=_blocks_text(blocks, made)
+        )
     # Data are loaded whatever it takes.
     longest_s = max(made.before_s, min(stop.max_time_s, made.before_s + blocks * made.block_s))
-    return (
-        f"at most about {format_duration(longest_s)}, ends earlier once it is decided: up to {blocks} {parts}"
+    return compose(
+        "at most about {time}, ends earlier once it is decided: up to {parts}",
+        time=format_duration(longest_s),
+        parts=_blocks_text(blocks, made),
+    )
+
+
+def _blocks_text(blocks: int, made: Plan) -> str:
+    from dbdyno.experiment.base import format_duration
+
+    return compose(
+        "{blocks} blocks of {trials}, {block} a block, after {before} of preparation",
+        blocks=blocks,
+        trials=compose_count(made.trials_per_block, "{number} trial", "{number} trials"),
+        block=format_duration(made.block_s),
+        before=format_duration(made.before_s),
     )
 
 
@@ -180,23 +229,41 @@ def _disk_text(experiment: Experiment, inspection: Inspection, made: Plan) -> st
     records = made.records_bytes * made.trials_per_block * experiment.design.blocks
     texts = []
     if (space := inspection.space) is not None and space.copies:
-        loaded = f"{bytes_text(space.missing_bytes)} of data to load" if space.missing_bytes else ""
-        copies = (
-            f"{space.copies} {'copies' if space.copies > 1 else 'copy'} of {bytes_text(space.copy_bytes)}"
+        loaded = (
+            compose("{size} of data to load", size=bytes_text(space.missing_bytes))
+            if space.missing_bytes
+            else compose("the data are loaded already")
         )
-        rest = f"{bytes_text(space.bytes - space.missing_bytes - space.copies * space.copy_bytes)} of logs"
-        parts = ", ".join(filter(None, (loaded or "the data are loaded already", copies, rest)))
+        copies = compose_count(
+            space.copies,
+            "{number} copy of {size}",
+            "{number} copies of {size}",
+            size=bytes_text(space.copy_bytes),
+        )
+        rest = space.bytes - space.missing_bytes - space.copies * space.copy_bytes
+        parts = (loaded, copies, compose("{size} of logs", size=bytes_text(rest)))
         texts.append(
-            f"{bytes_text(space.bytes)} in {inspection.folder} ({parts}), of "
-            f"{bytes_text(inspection.free_bytes)} free"
+            compose(
+                "{size} in {folder} ({parts}), of {free} free",
+                size=bytes_text(space.bytes),
+                folder=inspection.folder,
+                parts=join(", ", parts),
+                free=bytes_text(inspection.free_bytes),
+            )
         )
-    return "; ".join([*texts, f"{bytes_text(records)} of records of trials, which stay"])
+    texts.append(compose("{size} of records of trials, which stay", size=bytes_text(records)))
+    return join("; ", texts)
 
 
-def _print_conclusion(experiment: Experiment, stopping: int) -> None:
+def _conclusion(experiment: Experiment, stopping: int) -> str:
     command = "dbdyno compare" if len(experiment.variants) > 1 else "dbdyno run"
-    if stopping:
-        stops = "1 stop" if stopping == 1 else f"{stopping} stops"
-        print(f"Experiment {experiment.name!r} is not ready for {command}: {stops}")
-    else:
-        print(f"Experiment {experiment.name!r} is ready for {command}")
+    if not stopping:
+        return compose(
+            "Experiment {name} is ready for {command}", name=repr(experiment.name), command=command
+        )
+    return compose(
+        "Experiment {name} is not ready for {command}: {stops}",
+        name=repr(experiment.name),
+        command=command,
+        stops=compose_count(stopping, "{number} stop", "{number} stops"),
+    )

@@ -50,6 +50,7 @@ def list(  # noqa: A001, PLR0917 — the command's name; one parameter per optio
     results: options.Results = options.RESULTS,
     limit: Annotated[int, typer.Option(help="Show at most this many runs, the newest.", min=1)] = SHOWN,
     everything: Annotated[bool, typer.Option("--all", help="Show all runs.")] = False,
+    language: options.Language = "en",
     output_format: options.TextOrJson = options.TextFormat.TEXT,
 ) -> None:
     """List stored runs with their verdicts, the newest first."""
@@ -82,11 +83,9 @@ def list(  # noqa: A001, PLR0917 — the command's name; one parameter per optio
         ]
         print(json.dumps(shown, indent=1, ensure_ascii=False))
     else:
-        _print_table(summaries)
+        _print_table(summaries, options.require_language(language))
     if len(summaries) < len(paths):
-        left = len(paths) - len(summaries)
-        text = "1 older run is not shown" if left == 1 else f"{left:,} older runs are not shown"
-        print(f"{text} (--all shows them)", file=sys.stderr)
+        _print_more(len(paths) - len(summaries), language)
 
 
 def _parse_date(option: str, text: str | None, *, is_end: bool = False) -> datetime | None:
@@ -111,17 +110,32 @@ def _is_between(time: datetime | None, first: datetime | None, last: datetime | 
     return (first is None or time >= first) and (last is None or time < last)
 
 
-def _print_table(summaries: Sequence[Summary]) -> None:
+def _print_more(number: int, language: str) -> None:
+    from dbdyno.languages import translator
+    from dbdyno.text import compose_count
+
+    text = compose_count(
+        number,
+        "{number} older run is not shown (--all shows it)",
+        "{number} older runs are not shown (--all shows them)",
+    )
+    print(translator(language)(text), file=sys.stderr)
+
+
+def _print_table(summaries: Sequence[Summary], language: str) -> None:
     """One line for each run; on a terminal the last column is cut off at its width."""
+    from dbdyno.languages import translator
     from dbdyno.result_text import MISSING
     from dbdyno.terminal.console import Column, result_console, table_lines
+    from dbdyno.text import compose
 
+    translate = translator(language)
     columns = [
-        Column("number", right=True),
-        Column("began (UTC)"),
-        Column("experiment"),
-        Column("trials", right=True),
-        Column("result"),
+        Column(translate(compose("number")), right=True),
+        Column(translate(compose("began (UTC)"))),
+        Column(translate(compose("experiment"))),
+        Column(translate(compose("trials")), right=True),
+        Column(translate(compose("result"))),
     ]
     rows = [
         (
@@ -130,7 +144,7 @@ def _print_table(summaries: Sequence[Summary]) -> None:
             summary.began.replace("T", " ")[:16] or MISSING,
             summary.experiment,
             f"{summary.trials}/{summary.planned}" if summary.planned else MISSING,
-            " ".join(summary.text.split()),
+            " ".join(translate(summary.text).split()),
         )
         for summary in summaries
     ]

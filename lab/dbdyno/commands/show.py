@@ -18,6 +18,7 @@ def show(  # noqa: PLR0917 — one parameter per option; typer passes them by na
 ) -> None:
     """Print the result of a stored run again."""
     from dbdyno.commands.stored_run import judge_if_needed, open_run
+    from dbdyno.languages import translator
     from dbdyno.store.listing import EXPERIMENT, READING, Imported, find_folder, is_imported
     from dbdyno.terminal import result
     from dbdyno.terminal.tables import peak, sweep_header, sweep_row
@@ -40,8 +41,10 @@ def show(  # noqa: PLR0917 — one parameter per option; typer passes them by na
             assert verdict is not None, "the run has been judged"
             for line in (*map(sweep_header, trials[:1]), *map(sweep_row, trials)):
                 print(line)
+            translate = translator(output.language)
             if highest := peak(verdict):
-                print(highest, file=sys.stderr)
-            result.show_findings(verdict)
-    if not output.quiet:
-        print(f"run: {stored.path}", file=sys.stderr)
+                print(translate(highest), file=sys.stderr)
+            result.show_findings(verdict, translate)
+        if not output.quiet:
+            result.show_early_end(stored, output.language)
+            print(f"run: {stored.path}", file=sys.stderr)

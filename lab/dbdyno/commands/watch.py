@@ -9,13 +9,18 @@ from dbdyno.commands import options
 from dbdyno.problem import Problem
 
 
-def watch(run: options.AnyRun = None, results: options.Results = options.RESULTS) -> None:
+def watch(
+    run: options.AnyRun = None,
+    results: options.Results = options.RESULTS,
+    language: options.Language = "en",
+) -> None:
     """Follow a run in progress in a terminal: throughput, latencies, errors, findings, and the verdict at the
     end. Reads the run's folder only. Press q to quit; the run continues.
     """
     from dbdyno.run.affinity import on_cpus
     from dbdyno.store.listing import find_run, is_running
 
+    options.require_language(language)
     followed = find_run(results, run, quick=True)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Problem("dbdyno watch needs a terminal", "Without one, dbdyno show prints the result of a run")
@@ -30,7 +35,7 @@ def watch(run: options.AnyRun = None, results: options.Results = options.RESULTS
         ) from error
     if not is_running(followed):
         print(f"no dbdyno writes to {followed.path}: this is its result", file=sys.stderr)
-    app = WatchApp(followed)
+    app = WatchApp(followed, language)
     cpus = followed.experiment().client.cpus
     # On the load generator's CPUs the view takes no time from the server, as long as this machine has them.
     with suppress(OSError):

@@ -27,16 +27,8 @@ from dbdyno.decide.decision import share_of_verdicts, stopping
 from dbdyno.experiment.metrics import PERCENTILES, THROUGHPUT, metric_text
 from dbdyno.experiment.model import Experiment
 from dbdyno.measure.foreign_load import shares_of_pairs, without_foreign_load
-from dbdyno.result_text import decimals_for, is_ratio, times
-from dbdyno.say.wording import (
-    confidence,
-    connections_count,
-    effect_text,
-    interval,
-    loads,
-    size_text,
-    times_interval,
-)
+from dbdyno.result_text import connections_count, decimals_for, is_ratio, times
+from dbdyno.say.wording import confidence, effect_text, interval, loads, size_text, times_interval
 from dbdyno.stats.capacity import highest_effect
 from dbdyno.stats.family import is_within, line_levels
 from dbdyno.stats.paired import ALPHA, Effect, Ratios, joint_effects

@@ -22,6 +22,8 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
+from dbdyno.text import compose
+
 
 class _Limits(dict[str, int]):
     """The engine's limits for a plan, so that dbdyno reports exceeded limits together with a file's other
@@ -99,10 +101,10 @@ def format_duration(seconds: float) -> str:
     """A duration for display, in whole seconds: "9 s", "4 min 05 s", "1 h 02 min"."""
     whole = max(0, round(seconds))
     if whole < 60:
-        return f"{whole} s"
+        return compose("{seconds} s", seconds=whole)
     if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+        return compose("{minutes} min {seconds} s", minutes=whole // 60, seconds=f"{whole % 60:02d}")
+    return compose("{hours} h {minutes} min", hours=whole // 3600, minutes=f"{whole % 3600 // 60:02d}")
 
 
 def parse_cpus(text: str) -> frozenset[int]:

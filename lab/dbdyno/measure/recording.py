@@ -7,6 +7,7 @@ complete one.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +26,7 @@ from dbdyno.store.records import (
     Statements,
 )
 from dbdyno.store.trial import FailedBy
-from dbdyno.text import compose
+from dbdyno.text import compose, compose_form, mark
 
 # End reason of an engine run that took its planned time, and of one in slices, which ends on command.
 PLANNED_END, COMMANDED_END = "time-limit", "done"
@@ -102,7 +103,9 @@ def read(records: Iterable[Record], slices: Mapping[str, int] | None = None) -> 
         elif kind == "slice":
             _add_slice(recording, data)
         elif kind == "warning":
-            recording.warnings.append(data)
+            recording.warnings.append(
+                EngineWarning(code=data["code"], text=_known(data["text"]), hint=_known(data["hint"]))
+            )
         elif kind == "end":
             recording.end = data
     return recording
@@ -151,6 +154,37 @@ def _reason(trial: StoredTrial) -> str | None:
     if isinstance(reason, Mapping):
         reason = reason.get("text")
     return str(reason) if reason else None
+
+
+# The texts of the warnings of the load generator, for translations.
+ENGINE_TEXTS = (
+    mark("{statements} recorded statements are replayed; left out: {listed}"),
+    mark(
+        "statements that define tables, change session settings or administer the server are not replayed, "
+        'nor, with writes = "skip", those that write; put the necessary ones in setup or session'
+    ),
+    mark("the system refuses SCHED_BATCH: {error}"),
+    mark("the run continues with normal scheduling, which costs more CPU time per statement"),
+    mark("server gone since second {second} for {count} of {users} connections: {error}"),
+    mark("look for the cause in the server's error log"),
+    mark(
+        "the script blocked its thread for {longest} ms in one call, while the other users of the thread "
+        "waited"
+    ),
+    mark("give every user its own thread (--lua-threads), or move sleeping and computing out of the event"),
+)
+
+
+def _known(text: str) -> str:
+    """A text of the load generator with its pattern; as it is if another version wrote it."""
+    for pattern in ENGINE_TEXTS:
+        parts = re.split(r"\{(\w+)\}", pattern)
+        expression = "".join(
+            f"(?P<{part}>.*)" if number % 2 else re.escape(part) for number, part in enumerate(parts)
+        )
+        if match := re.fullmatch(expression, text, re.DOTALL):
+            return compose_form(pattern, match.groupdict())
+    return text
 
 
 def generator_delays(recording: Recording) -> Iterator[EngineWarning]:

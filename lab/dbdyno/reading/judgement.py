@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dbdyno.reading.attribution import Series, baseline_first
 from dbdyno.reading.limits import LISTED_MAX, REPETITIONS_MAX
 from dbdyno.reading.result import FIGURE_TEXTS, THROUGHPUTS, TIMES, Result
-from dbdyno.say.wording import connections_count
+from dbdyno.result_text import connections_count
 from dbdyno.stats.paired import Ratios, effect, mean_ratios
 from dbdyno.text import Text, compose, join
 

@@ -9,11 +9,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import altair as alt
+from rich.cells import cell_len
 
 from dbdyno.finding import FreeForm
-from dbdyno.report.chart import DASHES, PALETTE, SHAPES
+from dbdyno.report.chart import DASHES, HALF_WIDTH, PALETTE, SHAPES
 from dbdyno.report.model import Report
 from dbdyno.store.measured import MeasuredTrial
+
+# Pixels of a letter in a legend, and of a symbol with the distance between two entries.
+_LETTER_WIDTH, _SYMBOL_WIDTH = 7, 64
 
 
 def chart_of(rows: Sequence[FreeForm]) -> Any:
@@ -25,14 +29,24 @@ def color(report: Report) -> Any:
     """The variants' colours."""
     names = report.variants
     colors = [PALETTE[index % len(PALETTE)] for index in range(len(names))]
-    return alt.Color("variant:N", scale=alt.Scale(domain=names, range=colors), sort=names)
+    return alt.Color(
+        "variant:N", scale=alt.Scale(domain=names, range=colors), sort=names, legend=_legend(names)
+    )
 
 
 def shape(report: Report) -> Any:
     """The shapes of the variants' marks."""
     names = report.variants
     shapes = [SHAPES[index % len(SHAPES)] for index in range(len(names))]
-    return alt.Shape("variant:N", scale=alt.Scale(domain=names, range=shapes), sort=names)
+    return alt.Shape(
+        "variant:N", scale=alt.Scale(domain=names, range=shapes), sort=names, legend=_legend(names)
+    )
+
+
+def _legend(names: Sequence[str]) -> Any:
+    """A legend in as many columns as fit the narrowest charts: a wider one would make the drawing smaller."""
+    entry = _SYMBOL_WIDTH + _LETTER_WIDTH * max(map(cell_len, names))
+    return alt.Legend(columns=max(1, min(len(names), HALF_WIDTH // entry)))
 
 
 def dash(report: Report) -> Any:

@@ -44,8 +44,6 @@ INTERACTIONS = VERDICTS | {
     "slower": compose("interact"),
     "undecided": compose("inconclusive"),
 }
-# Severity of a finding -> text.
-SEVERITIES = {"stop": compose("stop"), "warn": compose("warning"), "note": compose("note")}
 # Direction of a secondary metric -> text.
 _DIRECTIONS = {"better": compose("better"), "worse": compose("worse")}
 # Second line that is no metric of verdicts -> text.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
+from dbdyno.finding import SEVERITIES
 from dbdyno.languages import ENGLISH, Translator, translator
 from dbdyno.report import formatting
 from dbdyno.report.chart import Chart
@@ -91,7 +92,7 @@ class _Writer:
             text = check.summary
             if check.override:
                 text = join("", (text, compose(" (overridden: {override})", override=check.override)))
-            lines.append(f"- {self._translate(formatting.SEVERITIES[check.level])} {self._escaped(text)}")
+            lines.append(f"- {self._translate(SEVERITIES[check.level])} {self._escaped(text)}")
         return [*lines, ""]
 
     def _names(self, comparison: Comparison) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.explain import TABLE_COLUMNS
 from dbdyno.finding import LEVELS, Finding, FreeForm
 from dbdyno.report.replication import embedded
-from dbdyno.say.wording import trials_count
+from dbdyno.result_text import trials_count
 from dbdyno.server_record import ServerRecord
 from dbdyno.store import Run, StoredTrial, StoreProblem
 from dbdyno.store.afterwards import ChosenAfterwards, choices_text
@@ -30,6 +30,8 @@ from dbdyno.variables.differences import DURABILITY_NAMES, Difference, differenc
 
 # Maximum number of shown findings of one check about one subject; the others are only counted.
 SIMILAR_MAX = 3
+# Comparisons that the page shows unfolded.
+COMPARISONS_MAX = 3
 
 
 def value(trial: MeasuredTrial, metric: str) -> float | None:
@@ -99,6 +101,30 @@ class Report:
             result += [(check, 0) for check in shown[:-1]]
             result.append((shown[-1], len(similar) - len(shown)))
         return result
+
+    @property
+    def check_groups(self) -> list[list[tuple[Finding, int]]]:
+        """`shown_checks` by code: the page shows the first of a group, and folds the others. Every stop has a
+        cause of its own, and is a group.
+        """
+        groups: dict[tuple[str, ...], list[tuple[Finding, int]]] = {}
+        for check, more in self.shown_checks:
+            of_stop = (check.subject, check.text) if check.level == "stop" else ()
+            groups.setdefault((check.level, check.code, *of_stop), []).append((check, more))
+        return list(groups.values())
+
+    @property
+    def is_long(self) -> bool:
+        """Whether there are so many comparisons that the page shows the verdicts, and folds the rest."""
+        is_summed_up = self.verdict.is_summed_up or bool(self.verdict.factors)
+        return is_summed_up or len(self.verdict.comparisons) > COMPARISONS_MAX
+
+    @property
+    def main_charts(self) -> str:
+        """The beginning of the names of the charts that show the result."""
+        if self.is_long:
+            return "latency-" if self.is_open_loop else "throughput-"
+        return "effect-"
 
     @property
     def durability(self) -> dict[str, list[str | None]]:

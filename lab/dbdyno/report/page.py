@@ -20,7 +20,7 @@ from dbdyno.experiment.metrics import PERCENTILES
 from dbdyno.experiment.model import Design, Experiment, Variant
 from dbdyno.experiment.slices import describe_slices
 from dbdyno.explain import PER
-from dbdyno.finding import FreeForm
+from dbdyno.finding import SEVERITIES, FreeForm
 from dbdyno.languages import ENGLISH, IN_ENGLISH, Translator, translator
 from dbdyno.report import formatting
 from dbdyno.report.chart import Chart
@@ -50,11 +50,7 @@ def page(report: Report, charts: Sequence[Chart], rendered: RenderedCharts, lang
         report=report,
         experiment=report.experiment,
         style=Markup(style),  # noqa: S704 — report.css
-        charts=[
-            (chart, drawings)
-            for chart in charts
-            if chart.in_page and (drawings := _drawings(chart, rendered, translator(language)))
-        ],
+        charts=drawn_charts(charts, rendered, translator(language)),
         has_card="card" in rendered.by_name,
         contents=_contents(report),
         check_texts=check_texts((check.code for check in report.checks), translator(language)),
@@ -99,6 +95,7 @@ def environment_for(language: str) -> Environment:
         STALLS=STALLS,
         gap_text=gap_text,
         has_stall=has_stall,
+        SEVERITIES=SEVERITIES,
         loads_max=LOADS_MAX,
     )
     return environment
@@ -110,6 +107,17 @@ def _code(text: str, css_class: str = "") -> Markup:
 
 def _translate(translate: Translator, value: Any) -> Any:
     return translate.markup(value) if isinstance(value, str) else value
+
+
+def drawn_charts(
+    charts: Iterable[Chart], rendered: RenderedCharts, translate: Translator
+) -> list[tuple[Chart, list[Markup]]]:
+    """The charts of the page with their drawings, without those that could not be rendered."""
+    return [
+        (chart, drawings)
+        for chart in charts
+        if chart.in_page and (drawings := _drawings(chart, rendered, translate))
+    ]
 
 
 def _drawings(chart: Chart, rendered: RenderedCharts, translate: Translator) -> list[Markup]:

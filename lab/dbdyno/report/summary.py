@@ -11,7 +11,8 @@ from dbdyno import result_text
 from dbdyno.experiment.metrics import metric_text
 from dbdyno.report import formatting
 from dbdyno.store import ChangedRun, Run, StoreProblem
-from dbdyno.store.endings import read_endings
+from dbdyno.store.document import read_texts
+from dbdyno.store.endings import ended_text, read_endings
 from dbdyno.store.listing import Imported, began, is_imported, is_running
 from dbdyno.store.run import run_order
 from dbdyno.store.verdict import CombinedEffect, Comparison, FactorEffect, ServerCapacity
@@ -61,6 +62,9 @@ def summarize(path: Path) -> Summary:
         run = Run.open(path, quick=True)
         trials, planned = run.trials_begun(), len(run.schedule())
         verdict = None if is_running(run) else run.verdict()
+        if verdict is not None and verdict.is_summed_up:
+            # Others are composed here.
+            read_texts(run.judged_path)
         if verdict is None:
             state = "running" if is_running(run) else "not-judged"
             text = compose("running") if state == "running" else _why_not_judged(run)
@@ -73,7 +77,9 @@ def summarize(path: Path) -> Summary:
     several = len({entry.workload for _, entry in verdict.sentences}) > 1
     texts = [_text(entry, with_workload=several) for _, entry in verdict.sentences]
     if verdict.is_summed_up:
-        texts = verdict.summary_sentences
+        texts = [recall(sentence) for sentence in verdict.summary_sentences]
+    elif verdict.factors:
+        texts = [formatting.factor_ranking(verdict.factors)]
     elif verdict.capacities:
         texts = [_capacity(entry) for entry in verdict.capacities]
     elif verdict.chosen_afterwards:
@@ -90,16 +96,9 @@ def summarize(path: Path) -> Summary:
 
 
 def _why_not_judged(run: Run) -> str:
-    """Not judged, and the reason if the run knows it."""
+    """Not judged, and why the run ended."""
     endings = read_endings(run)
-    stop = next((finding for finding in run.findings() if finding.is_blocking), None)
-    if endings and endings[-1].why == "interrupted":
-        return compose("not judged: interrupted")
-    if stop is not None:
-        return compose("not judged: {code}, {text}", code=stop.code, text=stop.text)
-    if endings and endings[-1].why == "failed":
-        return compose("not judged: an error ended it")
-    return compose("not judged") if endings else compose("not judged: killed, or never began")
+    return compose("not judged: {why}", why=ended_text(endings[-1] if endings else None, run.findings()))
 
 
 def _capacity(entry: ServerCapacity) -> str:

@@ -17,7 +17,7 @@ from dbdyno.report.chart import HALF_WIDTH, MUTED, SHADE, Chart
 from dbdyno.report.chart_parts import chart_of, color, dash, layered, loads_of
 from dbdyno.report.model import Report
 from dbdyno.report.tables import STALLS, longest_gaps
-from dbdyno.say.wording import blocks_count
+from dbdyno.result_text import blocks_count
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.text import compose
 

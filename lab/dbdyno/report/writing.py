@@ -6,11 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from markupsafe import Markup
+
 from dbdyno.languages import ENGLISH, translator
 from dbdyno.report.chart import Chart
 from dbdyno.report.markdown import as_markdown
 from dbdyno.report.model import Report, gather
-from dbdyno.report.page import page
+from dbdyno.report.page import drawn_charts, page
 from dbdyno.report.rendering import RenderedCharts, render
 from dbdyno.store import Run, StoreProblem, files
 
@@ -57,6 +59,12 @@ def render_page(run: Run, language: str = ENGLISH) -> tuple[str, RenderedCharts]
     return page(report, charts, rendered, language), rendered
 
 
+def draw_result(report: Report, language: str = ENGLISH) -> list[tuple[Chart, list[Markup]]]:
+    """The charts that show the result of a report; without those that could not be rendered."""
+    charts, rendered = _render(report, language, report.main_charts)
+    return drawn_charts(charts, rendered, translator(language))
+
+
 def report_folder(run: Run, language: str, folder: Path | None = None) -> Path:
     """The folder of the report in a language."""
     base = folder or run.judged_path
@@ -80,14 +88,16 @@ def write_charts(
     return paths
 
 
-def _render(report: Report, language: str) -> tuple[list[Chart], RenderedCharts]:
-    """All charts, and the rendered ones. An error in the code of a chart must not prevent the page."""
+def _render(report: Report, language: str, beginning: str = "") -> tuple[list[Chart], RenderedCharts]:
+    """The charts whose names begin so, and the rendered ones. An error in the code of a chart must not
+    prevent the page.
+    """
     try:
         # Imported only here: importing Altair takes a quarter of a second.
         from dbdyno.report.charts import all_charts  # noqa: PLC0415
 
         translate = translator(language)
-        charts = all_charts(report, translate)
+        charts = [chart for chart in all_charts(report, translate) if chart.name.startswith(beginning)]
         return charts, render(charts, translate)
     except Exception as error:
         return [], RenderedCharts(failure=f"{type(error).__name__}: {error}")

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from statistics import median
 
 from dbdyno.finding import Finding
+from dbdyno.result_text import trials_count
 from dbdyno.rules.register import rule
 from dbdyno.rules.trials import MISMATCH_SHARE, ByVariant
-from dbdyno.say.wording import trials_count
 from dbdyno.store.measured import BackgroundFigures
 from dbdyno.text import compose, mark
 

@@ -46,9 +46,9 @@ from dbdyno.experiment.slices import SLICE_ROUNDS_MIN, SLICE_S_MAX, length_text,
 from dbdyno.finding import Finding
 from dbdyno.measure.foreign_load import CODE, shares_of_blocks
 from dbdyno.measure.slices import block_ratio
-from dbdyno.result_text import signed
+from dbdyno.result_text import connections_count, signed
 from dbdyno.rules.register import rule
-from dbdyno.say.wording import change, connections_count, finite, interval
+from dbdyno.say.wording import change, finite, interval
 from dbdyno.stats.covariate import Rule
 from dbdyno.stats.family import ADVISORY_ALPHA, is_within
 from dbdyno.stats.histogram import bucket_width_us

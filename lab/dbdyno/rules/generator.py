@@ -20,8 +20,8 @@ from dbdyno.experiment.schedule import trial_number
 from dbdyno.finding import Finding
 from dbdyno.measure.evidence import Engines
 from dbdyno.measure.figures import figures_of
+from dbdyno.result_text import connections_count, trials_count
 from dbdyno.rules.register import rule
-from dbdyno.say.wording import connections_count, trials_count
 from dbdyno.store.measured import Figures, MeasuredTrial
 from dbdyno.store.preparation import Ceiling
 from dbdyno.store.records import GENERATOR_CPU, EngineWarning

@@ -15,8 +15,8 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding, Level
 from dbdyno.measure.foreign_load import CODE, ForeignLoad
 from dbdyno.measure.server_state import ServerState, by_variant
+from dbdyno.result_text import blocks_count
 from dbdyno.rules.register import rule
-from dbdyno.say.wording import blocks_count
 from dbdyno.store.measured import Figures, MeasuredTrial
 from dbdyno.text import compose, join, mark
 

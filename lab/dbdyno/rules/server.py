@@ -17,8 +17,8 @@ from dbdyno.experiment.schedule import Trial, trial_number
 from dbdyno.explain import Cost
 from dbdyno.finding import Finding
 from dbdyno.measure.server_state import PENDING_WORK, ServerState, by_variant
+from dbdyno.result_text import trials_count
 from dbdyno.rules.register import rule
-from dbdyno.say.wording import trials_count
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.text import compose, mark
 

@@ -16,8 +16,9 @@ from datetime import UTC, datetime
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding, Level
 from dbdyno.measure.figures import OUTAGE_CLASSES, figures_of, merge_classes
+from dbdyno.result_text import connections_count, trials_count
 from dbdyno.rules.register import rule
-from dbdyno.say.wording import connections_count, join_words, trials_count
+from dbdyno.say.wording import join_words
 from dbdyno.store.endings import Resumption
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.text import compose, compose_count, join, mark

@@ -43,7 +43,9 @@ from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.document import Why
 from dbdyno.store.endings import Ending, add_ending, record_resumption
+from dbdyno.store.live import remove_progress, write_progress
 from dbdyno.store.preparation import derived_warmup_s
+from dbdyno.text import compose
 
 
 def compare(
@@ -71,12 +73,24 @@ def compare(
         estimate.listen(value)
         times.listen(value, estimate.load_s)
         listen(value)
+        match value:
+            case progress.Step(text):
+                write_progress(run.path, text, estimate.left_s())
+            case progress.Loading():
+                step = compose(
+                    "loading: {rows:,} of {planned:,} rows", rows=value.rows, planned=value.rows_planned
+                )
+                write_progress(run.path, step, estimate.left_s())
+            case progress.TrialBegan():
+                # Its folder says more of the trial.
+                write_progress(run.path, "", estimate.left_s())
 
     coordinator = Coordinator(experiment, run, engine or Engine(), tell, times)
     began_us = time.time_ns() // 1000
     # A call that is refused leaves no ending.
     comparison = _Comparison(coordinator, limits, estimate, deadline)
     why: Why = "failed"
+    error = ""
     stops: Sequence[Finding] = ()
     interrupted: int | None = None
     try:
@@ -88,6 +102,9 @@ def compare(
         stops, why = stopped.stops, "check"
     except KeyboardInterrupt:
         why = "interrupted"
+        raise
+    except Problem as problem:
+        error = problem.text
         raise
     finally:
         # The error that ended the call is the one to report. A call that failed before its first trial leaves
@@ -102,8 +119,10 @@ def compare(
                         why=why,
                         interrupted=interrupted,
                         seconds=times.seconds(),
+                        error=error,
                     ),
                 )
+        remove_progress(run.path)
     return coordinator.conclude(stops)
 
 
@@ -276,7 +295,14 @@ class _Comparison:
             self._block = trials[0].block
             for group in groups:
                 first = group[0]
-                self._coordinator.step(f"block {first.block + 1}, {first.variant}: {servers.describe()}")
+                self._coordinator.step(
+                    compose(
+                        "block {block}, {variant}: {step}",
+                        block=first.block + 1,
+                        variant=first.variant,
+                        step=servers.describe(),
+                    )
+                )
                 started[first.variant] = context = stack.enter_context(servers.started(first))
                 if not isinstance(context, StartFailure):
                     servers.check_workloads(group, context)

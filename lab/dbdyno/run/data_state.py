@@ -46,6 +46,7 @@ from dbdyno.servers.server import Server
 from dbdyno.servers.snapshots.cache import Snapshots
 from dbdyno.servers.snapshots.directories import Snapshot
 from dbdyno.servers.workspace import Workspace
+from dbdyno.text import compose
 
 # Bytes of the data directory of a small server without tables.
 SERVER_BYTES = 40_000_000
@@ -246,10 +247,10 @@ class DataState:
     def describe(self) -> str:
         """What `prepare_group` does, as a short text."""
         return {
-            "restore": "restoring the data, starting the server",
-            "restart": "restarting the server",
-            "reset": "loading the data again",
-            "preserve": "keeping the data",
+            "restore": compose("restoring the data, starting the server"),
+            "restart": compose("restarting the server"),
+            "reset": compose("loading the data again"),
+            "preserve": compose("keeping the data"),
         }[self._state]
 
     def prepare_group(self, server: Server, workload: Workload, variant: Variant) -> None:

@@ -50,6 +50,7 @@ from dbdyno.store.preparation import (
     write_ceilings,
     write_workers,
 )
+from dbdyno.text import compose, compose_count
 
 SCHEMA = 1
 # An event loop that uses more of a CPU than this may limit the throughput.
@@ -155,7 +156,7 @@ def determine_workers(
     steps: list[Step] = []
 
     def attempt(trial: Trial, _number: int) -> list[Step]:
-        coordinator.step(f"{trial.variant}: pilot for the number of event loops")
+        coordinator.step(compose("{variant}: pilot for the number of event loops", variant=trial.variant))
         with servers.started(trial) as started, coordinator.times.step("pilot"):
             if not isinstance(started, StartFailure):
                 return measure(coordinator, trial, started, steps)
@@ -349,12 +350,14 @@ def describe_plan(experiment: Experiment, chosen: int | None = None) -> str:
     if declared != "auto":
         return format_workers(declared)
     why = reason_against(experiment, max_workers(experiment))
-    return f"{format_workers(1)} (auto: {why})" if why else "event loops: auto (by a pilot)"
+    if not why:
+        return compose("event loops: auto (by a pilot)")
+    return compose("{loops} (auto: {why})", loops=format_workers(1), why=why)
 
 
 def format_workers(workers: int) -> str:
     """The number with its noun."""
-    return "1 event loop" if workers == 1 else f"{workers} event loops"
+    return compose_count(workers, "{number} event loop", "{number} event loops")
 
 
 # Of the measurement of a ceiling.

@@ -29,6 +29,7 @@ from dbdyno.servers.server import Description, MachineProblem, Server, ServerPro
 from dbdyno.servers.snapshots.slots import Slots
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import StoreProblem
+from dbdyno.text import compose
 
 Result = TypeVar("Result")
 
@@ -47,8 +48,11 @@ def verify_settings(coordinator: Coordinator, workspace: Workspace) -> None:
     tables: dict[str, ExistingTables] = {}
     for variant in experiment.variants:
         began = time.monotonic()
-        verb = "starting a test instance" if variant.server.is_private else "connecting"
-        coordinator.step(f"{variant.name}: {verb} to verify settings")
+        coordinator.step(
+            compose("{variant}: starting a test instance to verify settings", variant=variant.name)
+            if variant.server.is_private
+            else compose("{variant}: connecting to verify settings", variant=variant.name)
+        )
         server = open_server(variant, workspace, None, secrets)
         with coordinator.times.step("starting"):
             stops = check_server(coordinator, variant, server, peers, tables, codes=codes)

@@ -44,6 +44,7 @@ from dbdyno.store.preparation import (
     warmup_trial_writer,
     write_warmup_trials,
 )
+from dbdyno.text import compose, join
 
 SCHEMA = 1
 # A warm-up trial takes this many seconds, or this multiple of a measurement if that is longer.
@@ -134,10 +135,15 @@ def determine_warmup(
 def _attempt(coordinator: Coordinator, servers: GroupServers, trial: Trial, number: int) -> WarmupTrial:
     """The entry of one warm-up trial in warmup_trials.json."""
     experiment = coordinator.experiment
-    sought = ["warm-up"] if has_warmup_trials(experiment) else []
-    sought += ["rates"] if experiment.load.needs_probe else []
+    sought = [compose("warm-up")] if has_warmup_trials(experiment) else []
+    sought += [compose("rates")] if experiment.load.needs_probe else []
     coordinator.step(
-        f"{trial.variant}: {length_s(experiment):.0f} s of load to determine the {' and the '.join(sought)}"
+        compose(
+            "{variant}: {seconds:.0f} s of load to determine {sought}",
+            variant=trial.variant,
+            seconds=length_s(experiment),
+            sought=join(", ", sought),
+        )
     )
     with servers.started(trial) as started:
         if isinstance(started, StartFailure):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dbdyno.decide.capacity import MeasuredCapacity, Use
 from dbdyno.experiment.load import rate_text
 from dbdyno.finding import Finding
+from dbdyno.result_text import blocks_count, connections_count
 from dbdyno.say.caveats import caveats, with_caveats
-from dbdyno.say.wording import blocks_count, connections_count
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import blocks_needed
 from dbdyno.text import Text, compose, join

@@ -7,11 +7,19 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dbdyno.experiment.metrics import CAPACITY, CPU, THROUGHPUT, metric_text
-from dbdyno.result_text import decimals_for, is_ratio, ratio_decimals, signed, times
+from dbdyno.result_text import (
+    blocks_count,
+    connections_count,
+    decimals_for,
+    is_ratio,
+    ratio_decimals,
+    signed,
+    times,
+)
 from dbdyno.stats.paired import Bound, Effect
 from dbdyno.store.document import PointDict
 from dbdyno.store.measured import Point
-from dbdyno.text import Text, compose, compose_count, compose_form, join, mark
+from dbdyno.text import Text, compose, compose_form, join, mark
 
 # Text for an infinite ratio: most trials of the baseline failed and count as 0.
 INFINITE = compose("infinitely higher")
@@ -77,31 +85,6 @@ def join_words(items: Sequence[str]) -> str:
     if len(items) == 1:
         return items[0]
     return compose("{items} and {last}", items=join(", ", items[:-1]), last=items[-1])
-
-
-def blocks_count(number: int) -> Text:
-    """1 block, 8 blocks."""
-    return compose_count(number, "{number} block", "{number} blocks")
-
-
-def trials_count(number: int) -> Text:
-    """1 trial, 8 trials."""
-    return compose_count(number, "{number} trial", "{number} trials")
-
-
-def connections_count(number: int) -> Text:
-    """1 connection, 8 connections."""
-    return compose_count(number, "{number} connection", "{number} connections")
-
-
-def cpus_count(number: int) -> Text:
-    """1 CPU, 8 CPUs."""
-    return compose_count(number, "{number} CPU", "{number} CPUs")
-
-
-def rows_count(number: int) -> Text:
-    """1 row, 8 rows."""
-    return compose_count(number, "{number:,} row", "{number:,} rows")
 
 
 def blocks_text(number: int, planned: int) -> Text:

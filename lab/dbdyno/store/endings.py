@@ -14,10 +14,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dbdyno.experiment.schedule import Trial
+from dbdyno.finding import Finding
 from dbdyno.store.document import Document, DocumentPart, Optional, Why
 from dbdyno.store.older_versions import current_endings
 from dbdyno.store.run import Run
-from dbdyno.text import compose, join
+from dbdyno.text import Text, compose, join
 
 FILE = "endings.json"
 # Steps: measurements, warm-up (with the trials that determine it), trials that failed or were interrupted,
@@ -45,6 +46,15 @@ _NAMES = {
 }
 # Steps that are shown as one -> its name.
 _SHOWN_AS = dict.fromkeys(("restoring", "starting", "stopping"), "starting and restoring")
+# Why a call of dbdyno ended.
+_WHY: Mapping[Why, Text] = {
+    "decided": compose("every comparison is decided"),
+    "blocks": compose("all blocks are measured"),
+    "time": compose("the time is used up"),
+    "interrupted": compose("it was interrupted; compare --resume continues it"),
+    "check": compose("a check stopped it"),
+    "failed": compose("it failed; compare --resume continues it"),
+}
 # Steps with a smaller share of the time are shown as `OTHER`.
 SHARE_MIN = 0.005
 
@@ -62,6 +72,8 @@ class Ending(DocumentPart):
     """Number of the block that was interrupted when the time was over; absent if none was."""
     seconds: dict[str, float] = Field(default_factory=dict)
     """Step -> the time that it took; empty in runs of version 0.2.0."""
+    error: str = ""
+    """The error that ended it; empty without one, and in runs of version 0.2.0."""
 
 
 class Resumption(DocumentPart):
@@ -93,6 +105,18 @@ def _read(run: Run) -> EndingsFile:
 def read_endings(run: Run) -> list[Ending]:
     """The calls of `compare` on a run, oldest first; none in runs of version 0.2.0. Raises StoreProblem."""
     return _read(run).calls
+
+
+def ended_text(ending: Ending | None, findings: Iterable[Finding]) -> Text:
+    """Why the last call of dbdyno ended, which may be unknown; `findings` are those of the run."""
+    stop = next((finding for finding in findings if finding.is_blocking), None)
+    if stop is not None and (ending is None or ending.why == "check"):
+        return compose("stopped by {code}: {text}", code=stop.code, text=stop.clause)
+    if ending is None:
+        return compose("dbdyno was ended; compare --resume continues it")
+    if ending.why == "failed" and ending.error:
+        return compose("it failed: {error}; compare --resume continues it", error=ending.error)
+    return _WHY[ending.why]
 
 
 def add_ending(run: Run, ending: Ending) -> None:

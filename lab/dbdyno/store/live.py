@@ -6,14 +6,16 @@
     while (now := follower.read()).is_running:
         ...
 
-Nothing is locked or written, and each call reads only what was written since the last one, so following
-costs the measured machine little. The figures are those of the engine's records, before the judge: the whole
-measuring phase counts, without the cut of `warmup = "auto"`.
+A follower locks and writes nothing, and each call reads only what was written since the last one, so
+following costs the measured machine little. The figures are those of the engine's records, before the judge:
+the whole measuring phase counts, without the cut of `warmup = "auto"`.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -24,15 +26,19 @@ from typing import Any, Literal
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.store import files
+from dbdyno.store.document import read_texts
 from dbdyno.store.endings import Ending, read_endings
 from dbdyno.store.listing import is_running
 from dbdyno.store.records import LINE_BYTES_MAX, Buckets, Record, parse, read_lines
 from dbdyno.store.run import Run
 from dbdyno.store.trial import EVENTS
 from dbdyno.store.verdict import VerdictFile
+from dbdyno.text import Text, as_json, from_json
 
 # "interrupted": the trial has begun and not ended, and no dbdyno writes to the run.
 State = Literal["running", "done", "failed", "interrupted"]
+# Written by a run in progress.
+PROGRESS = "progress.json"
 # Records that live figures do not use.
 _SKIPPED = (b'{"type":"tick"', b'{"type":"statements"', b'{"type":"hello"')
 
@@ -99,6 +105,10 @@ class LiveRun:
     # "warm-up trials" or "pilot" while these run before the first trial; "" otherwise.
     preparation: str
     findings: tuple[Finding, ...]
+    # What dbdyno does, and the seconds until the end of the run as it estimates them; "" and None if it has
+    # said nothing.
+    step: str
+    left_s: float | None
     # How the last call of dbdyno has ended; None while one runs, and if it was killed before it could say.
     ending: Ending | None
     # The verdict; None while the run goes on, and if it was not judged.
@@ -113,6 +123,36 @@ class LiveRun:
     def ended(self) -> tuple[LiveTrial, ...]:
         """The trials that are done or failed."""
         return tuple(trial for trial in self.trials if trial.state in ("done", "failed"))
+
+
+def write_progress(folder: Path, step: str, left_s: float) -> None:
+    """Say what dbdyno does now, and how many seconds the run still takes. It is no data of the run: not noted
+    in its digests, not synced, which would disturb a server, and missing if it cannot be written.
+    """
+    value = {"step": as_json(step) if isinstance(step, Text) else step, "end_unix_s": time.time() + left_s}
+    path = folder / PROGRESS
+    temporary = path.with_name(f".{PROGRESS}.partial")
+    with suppress(OSError):
+        temporary.unlink(missing_ok=True)
+        with temporary.open("x", encoding="utf-8") as file:
+            json.dump(value, file)
+        temporary.replace(path)
+
+
+def remove_progress(folder: Path) -> None:
+    """Remove what `write_progress` wrote."""
+    with suppress(OSError):
+        (folder / PROGRESS).unlink(missing_ok=True)
+
+
+def _read_progress(folder: Path) -> tuple[str, float | None]:
+    """What dbdyno does, and the seconds until the end."""
+    try:
+        value = files.read_json(folder / PROGRESS)
+        step = value["step"] if isinstance(value["step"], str) else from_json(value["step"])
+        return step, max(0.0, float(value["end_unix_s"]) - time.time())
+    except (files.StoreProblem, LookupError, TypeError, ValueError):
+        return "", None
 
 
 class RunFollower:
@@ -136,12 +176,18 @@ class RunFollower:
                 folder = self._folders.setdefault(index, _TrialFolder(path))
                 trials.append(folder.read(by_index[index], is_running=running))
         endings = [] if running else read_endings(self._run)
+        if not running:
+            # The verdict's sentences, for translations.
+            read_texts(self._run.judged_path)
+        step, left_s = _read_progress(self._run.path) if running else ("", None)
         return LiveRun(
             is_running=running,
             planned=planned,
             trials=tuple(trials),
             preparation=self._preparation() if running else "",
             findings=tuple(self._if_changed("checks.json", self._run.findings)),
+            step=step,
+            left_s=left_s,
             ending=endings[-1] if endings else None,
             verdict=None if running else self._run.verdict(),
         )

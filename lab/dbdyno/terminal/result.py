@@ -12,7 +12,7 @@ from dbdyno.experiment.differences import describe_differences
 from dbdyno.experiment.metrics import is_latency
 from dbdyno.experiment.model import Experiment, ServerSpec, Workload
 from dbdyno.experiment.slices import describe_slices
-from dbdyno.finding import LEVELS, Finding
+from dbdyno.finding import LEVELS, SEVERITIES, Finding
 from dbdyno.languages import IN_ENGLISH, Translator, translator
 from dbdyno.problem import Problem
 from dbdyno.report import formatting
@@ -24,6 +24,9 @@ from dbdyno.run.warmup import describe_probe, has_warmup_trials, length_s
 from dbdyno.say.caveats import code_of
 from dbdyno.say.wording import join_words
 from dbdyno.store import Run
+from dbdyno.store.endings import ended_text, read_endings
+from dbdyno.store.judgement import has_ended
+from dbdyno.store.listing import is_running
 from dbdyno.store.run import JudgeFiles
 from dbdyno.store.verdict import Suite, VerdictFile, caveats_text
 from dbdyno.terminal.console import SafeConsole, print_text, result_console
@@ -209,7 +212,7 @@ def show_findings(verdict: VerdictFile, translate: Translator = IN_ENGLISH) -> N
         )
     for alike in groups.values():
         first = alike[0]
-        text = join(" ", (formatting.SEVERITIES[first.level], first.summary))
+        text = join(" ", (SEVERITIES[first.level], first.summary))
         if more := len(alike) - 1:
             text += compose(" (and {number} more of this code in the report)", number=more)
         print_text(console, translate(text), "bold red" if first.is_blocking else "yellow", indent=2)
@@ -220,6 +223,16 @@ def show_findings(verdict: VerdictFile, translate: Translator = IN_ENGLISH) -> N
     if notes := len(verdict.checks) - len(shown):
         text = compose_count(notes, "{number} note in the report", "{number} notes in the report")
         print_text(console, translate(text))
+
+
+def show_early_end(run: Run, language: str) -> None:
+    """Print on standard error why a comparison ended before it had its result, if it did."""
+    endings = read_endings(run)
+    is_comparison = len(run.experiment().variants) > 1
+    if is_comparison and not has_ended(run) and not is_running(run):
+        why = ended_text(endings[-1] if endings else None, run.findings())
+        text = translator(language)(compose("The run has not finished: {why}", why=why))
+        print_text(SafeConsole(stderr=True, highlight=False), text, "yellow", indent=2)
 
 
 def write_report(run: Run, output: Output = Output()) -> None:

@@ -247,11 +247,17 @@ def peak(verdict: VerdictFile) -> str:
     """Where throughput is highest; "" with fewer loads than the judge needs for that."""
     for entry in verdict.scaling or ():
         at = formatting.load("connections", entry.highest.connections)
-        text = f"highest throughput: {result_text.rate(entry.highest.throughput)} transactions/s at {at}"
+        text = compose(
+            "highest throughput: {rate} transactions/s at {load}",
+            rate=result_text.rate(entry.highest.throughput),
+            load=at,
+        )
         if entry.plateau is None:
             return text
-        noun = "connection" if entry.plateau == (1.0, 1.0) else "connections"
-        return f"{text}; within 2 % of it {formatting.plateau(entry)} {noun}"
+        shown = {"text": text, "plateau": formatting.plateau(entry)}
+        if entry.plateau == (1.0, 1.0):
+            return compose("{text}; within 2 % of it {plateau} connection", **shown)
+        return compose("{text}; within 2 % of it {plateau} connections", **shown)
     return ""
 
 

@@ -108,11 +108,11 @@ class Site:
             words.on("update:model-value", refresh, throttle=TYPING_S, leading_events=False)
 
     async def run(self, experiment: str, folder: str) -> None:
-        """One run; while it goes on, the page is written again every REFRESH_S."""
+        """One run; while it goes on, the page is written again every REFRESH_S; charts come later."""
         with self._frame():
             try:
                 stored = self.pages.find(experiment, folder)
-                content, is_running = await asyncio.to_thread(self.pages.run, stored)
+                content, _ = await asyncio.to_thread(self.pages.run, stored, draws=False)
             except StoreProblem as problem:
                 ui.html(self.pages.problem(problem.text), sanitize=False)
                 return
@@ -130,7 +130,7 @@ class Site:
                 if not goes_on:
                     timer.deactivate()
 
-            timer = ui.timer(REFRESH_S, refresh, active=is_running)
+            timer = ui.timer(REFRESH_S, refresh)
 
     async def compare(self, request: Request) -> None:
         """Two runs next to each other."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
@@ -16,7 +16,7 @@ from markupsafe import Markup
 from dbdyno.report.model import Report, gather
 from dbdyno.report.page import environment_for
 from dbdyno.report.summary import Summary, summarize
-from dbdyno.report.writing import render_page
+from dbdyno.report.writing import draw_result, render_page
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.judgement import newest_verdict_ns
 from dbdyno.store.listing import is_running, list_runs
@@ -29,11 +29,13 @@ LISTED_MAX = 200
 READ_S = 1.9
 # The newest trials in the table, and the newest intervals in the drawing.
 ROWS_MAX, POINTS_MAX = 200, 120
-# Reports that stay in memory.
-REPORTS_MAX = 8
+# Reports and charts that stay in memory.
+RENDERED_MAX = 16
 # Room for a row of the table: no name of a variant is cut.
 WIDTH_CELLS = 400
 WIDTH, HEIGHT = 640, 120
+
+_Rendered = TypeVar("_Rendered")
 
 
 @dataclass
@@ -45,8 +47,8 @@ class Pages:
     # The runs in progress that pages show.
     _readers: dict[Path, RunReader] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    # Rendered reports, with the time of their verdict in nanoseconds; one is rendered at a time.
-    _reports: dict[Path, tuple[int, str]] = field(default_factory=dict)
+    # Rendered reports and charts, with the time of the verdict in nanoseconds; one is rendered at a time.
+    _rendered: dict[tuple[str, Path], tuple[int, Any]] = field(default_factory=dict)
     _rendering: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -78,20 +80,27 @@ class Pages:
                 return Run.open(path, quick=True)
         raise StoreProblem(f"there is no run {experiment}/{folder} below {self.results}")
 
-    def run(self, run: Run) -> tuple[str, bool]:
-        """A run's page, and whether the run goes on."""
+    def run(self, run: Run, *, draws: bool = True) -> tuple[str, bool]:
+        """A run's page, and whether the run goes on. `draws`: with the charts of its result, which take some
+        seconds the first time.
+        """
         with self._lock:
             reader = self._readers.setdefault(run.path, RunReader(run))
         now, experiment = reader.now(), run.experiment()
         if not now.is_running:
             with self._lock:
                 self._readers.pop(run.path, None)
+        report = _report(run, is_running=now.is_running)
+        charts: Sequence[object] = ()
+        if report is not None and draws:
+            charts = self._once("charts", run, partial(draw_result, report, self.language))
         content = self.render(
             "run.html.j2",
             run=run,
             now=now,
             experiment=experiment,
-            report=_report(run, is_running=now.is_running),
+            report=report,
+            charts=charts,
             rows=view.rows(now, experiment, WIDTH_CELLS)[:ROWS_MAX],
         )
         return content, now.is_running
@@ -101,14 +110,20 @@ class Pages:
         run.require_unchanged("dbdyno report --accept-changes judges the run as it is")
         if is_running(run) or run.judge_files() is None:
             raise StoreProblem(f"{run.path} has no verdict", "dbdyno report judges a run that has ended")
+        return self._once("report", run, lambda: render_page(run, self.language)[0])
+
+    def _once(self, what: str, run: Run, render: Callable[[], _Rendered]) -> _Rendered:
+        """What `render` returns; it is called once for each judgement of the run. Raises StoreProblem."""
         judged_ns = newest_verdict_ns(run)
         with self._rendering:
-            if (cached := self._reports.get(run.path)) is None or cached[0] != judged_ns:
+            cached = self._rendered.get((what, run.path))
+            if cached is None or cached[0] != judged_ns:
                 # The newest ones only: a report may have some megabytes.
-                self._reports = dict(list(self._reports.items())[-REPORTS_MAX + 1 :])
+                self._rendered = dict(list(self._rendered.items())[-RENDERED_MAX + 1 :])
                 with run.reading():
-                    self._reports[run.path] = judged_ns, render_page(run, self.language)[0]
-            return self._reports[run.path][1]
+                    cached = self._rendered[what, run.path] = judged_ns, render()
+            rendered: _Rendered = cached[1]
+            return rendered
 
     def compare(self, runs: Sequence[Run], answer: str) -> str:
         """Two runs next to each other, and what `dbdyno diff` says of them."""

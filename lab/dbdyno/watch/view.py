@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dbdyno import result_text
+from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
+from dbdyno.finding import LEVELS, SEVERITIES
 from dbdyno.measure.figures import live_percentile_us
+from dbdyno.store.endings import ended_text
 from dbdyno.store.live import LiveRun, LiveTrial, Part
-from dbdyno.text import compose, join
+from dbdyno.text import compose, compose_count, join
 
 COLUMNS = (
     compose("block"),
@@ -26,17 +29,6 @@ COLUMNS = (
 _OTHER_CELLS = 72
 # Signs of a block in the line of progress.
 DONE, WITH_FAILURES, TO_COME = "#", "!", "."
-# Why the last call of dbdyno ended.
-_ENDINGS = {
-    "decided": compose("every comparison is decided"),
-    "blocks": compose("all blocks are measured"),
-    "time": compose("the time is used up"),
-    "interrupted": compose("it was interrupted; compare --resume continues it"),
-    "check": compose("a check stopped it"),
-    "failed": compose("it failed; compare --resume continues it"),
-}
-
-
 # What runs before the first trial, as `LiveRun.preparation` names it.
 _PREPARATIONS = {"pilot": compose("pilot"), "warm-up trials": compose("warm-up trials")}
 # Phases of a load and states of a trial.
@@ -52,13 +44,8 @@ _WORDS = {
 def state_line(now: LiveRun) -> str:
     """What the run does now, in one sentence."""
     if not now.is_running:
-        why = (
-            _ENDINGS[now.ending.why]
-            if now.ending
-            else compose("dbdyno was ended; compare --resume continues it")
-        )
-        if now.ending is None and now.verdict is not None:
-            why = compose("it is judged")
+        is_sweep = now.ending is None and now.verdict is not None
+        why = compose("it is judged") if is_sweep else ended_text(now.ending, now.findings)
         return compose("ENDED: {why}", why=why)
     if now.running:
         return compose("RUNNING: {trials}", trials=join("; ", map(_running_text, now.running)))
@@ -67,27 +54,50 @@ def state_line(now: LiveRun) -> str:
             "RUNNING: {preparation}, before the first trial",
             preparation=_PREPARATIONS.get(now.preparation, now.preparation),
         )
-    return compose("RUNNING: preparing servers and data")
+    if now.step:
+        return compose("RUNNING: {step}", step=now.step)
+    if not now.trials:
+        return compose("RUNNING: preparing servers and data")
+    if len(now.ended) == len(now.planned):
+        return compose("RUNNING: the trials have ended and are judged")
+    return compose("RUNNING: between two trials")
+
+
+def trials_text(now: LiveRun) -> str:
+    """How many trials have ended, and the time left."""
+    failed = sum(entry.state == "failed" for entry in now.ended)
+    parts = [
+        compose("{ended} of {planned} trials have ended", ended=len(now.ended), planned=len(now.planned)),
+        *([compose("{number} of them failed", number=failed)] if failed else []),
+        *([] if now.left_s is None else [compose("about {time} left", time=format_duration(now.left_s))]),
+    ]
+    return join(", ", parts)
 
 
 def progress_lines(now: LiveRun, width: int) -> list[str]:
-    """The number of trials, and a sign for each block."""
-    failed = sum(entry.state == "failed" for entry in now.ended)
-    failures = f", {failed} of them failed" if failed else ""
+    """The number of trials with the time left, and a sign for each block."""
     signs = "".join(_sign(now, block) for block in dict.fromkeys(entry.block for entry in now.planned))
     room = max(10, width - len("blocks  "))
     rows = [signs[at : at + room] for at in range(0, len(signs), room)]
     return [
-        f"trials  {len(now.ended)} of {len(now.planned)} ended{failures}",
-        *(f"{'blocks' if number == 0 else '':8}{row}" for number, row in enumerate(rows)),
-        f"        {DONE} ended, {WITH_FAILURES} with failed trials, 0-9 tenths ended, {TO_COME} to come",
+        trials_text(now),
+        *(
+            join("", (compose("blocks  ") if number == 0 else " " * 8, row))
+            for number, row in enumerate(rows)
+        ),
+        compose(
+            "        {done} ended, {failed} with failed trials, 0-9 tenths ended, {to_come} to come",
+            done=DONE,
+            failed=WITH_FAILURES,
+            to_come=TO_COME,
+        ),
     ]
 
 
 def interval_line(now: LiveRun) -> str:
     """The newest interval (a second) of each running trial; "" before the first one."""
     text = newest_text(now)
-    return f"now     {text}" if text else ""
+    return compose("now     {text}", text=text) if text else ""
 
 
 def newest_text(now: LiveRun) -> str:
@@ -106,8 +116,24 @@ def rows(now: LiveRun, experiment: Experiment, width: int) -> list[tuple[str, ..
 
 
 def finding_lines(now: LiveRun) -> list[str]:
-    """Findings, the newest first."""
-    return [f"{finding.level} {finding.summary}" for finding in reversed(now.findings)]
+    """Findings, the most severe first, of one level the newest first."""
+    return [
+        join(" ", (SEVERITIES[level], finding.summary))
+        for level in LEVELS
+        for finding in reversed(now.findings)
+        if finding.level == level
+    ]
+
+
+def findings_title(now: LiveRun) -> str:
+    """How many findings there are of each level."""
+    stops, warnings, notes = (sum(finding.level == level for finding in now.findings) for level in LEVELS)
+    parts = [
+        *([compose_count(stops, "{number} stop", "{number} stops")] if stops else []),
+        *([compose_count(warnings, "{number} warning", "{number} warnings")] if warnings else []),
+        *([compose_count(notes, "{number} note", "{number} notes")] if notes else []),
+    ]
+    return join(", ", parts) if parts else compose("no findings")
 
 
 def verdict_lines(now: LiveRun, experiment: Experiment) -> list[str]:
@@ -143,7 +169,9 @@ def trial_text(trial: Trial) -> str:
         block=trial.block + 1,
         repeats=repeats,
         variant=trial.variant,
-        load=_load(trial),
+        load=compose_count(trial.point.connections, "{number:,} connection", "{number:,} connections")
+        if trial.point.rate is None
+        else _load(trial),
     )
 
 

@@ -20,8 +20,8 @@ from dbdyno.reading.document import Document
 from dbdyno.reading.limits import DESCRIBED_MAX, linear
 from dbdyno.reading.result import THROUGHPUTS, Result
 from dbdyno.reading.setting import Settings
+from dbdyno.result_text import connections_count
 from dbdyno.run.description import describe
-from dbdyno.say.wording import connections_count
 from dbdyno.text import compose
 
 # The limits of a server whose document does not set them (MySQL 5.7 to 9, MariaDB 10.6 to 12).

@@ -13,7 +13,7 @@ from dbdyno.reading.claim import Claim
 from dbdyno.reading.document import Document
 from dbdyno.reading.limits import LISTED_MAX, linear
 from dbdyno.reading.result import Result
-from dbdyno.say.wording import connections_count
+from dbdyno.result_text import connections_count
 from dbdyno.text import compose
 
 # The name in a command that creates a server of a cloud.

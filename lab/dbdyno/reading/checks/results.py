@@ -13,7 +13,7 @@ from dbdyno.reading.document import Document
 from dbdyno.reading.formats.sysbench import INTERVAL
 from dbdyno.reading.limits import LISTED_MAX, LOADS_MAX, VARIANTS_MAX, linear
 from dbdyno.reading.result import Result
-from dbdyno.say.wording import connections_count
+from dbdyno.result_text import connections_count
 from dbdyno.text import compose
 
 _PER_1000_MAX = 1.0
