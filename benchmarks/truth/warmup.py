@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Variant
+from dbdyno.measure.figures import drift, windows
 from dbdyno.measure.recording import Recording
-from dbdyno.measure.window import drift, windows
 from dbdyno.rules.warmth import warm_state
 from dbdyno.store.measured import MeasuredTrial, ScheduleEntry
 

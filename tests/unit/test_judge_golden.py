@@ -9,9 +9,8 @@ from typing import Any, get_type_hints
 import pytest
 
 from dbdyno.measure import arithmetic
-from dbdyno.measure.figures import figures, interval_events, longest_gap
+from dbdyno.measure.figures import figures, interval_events, longest_gap, windows
 from dbdyno.measure.recording import Recording, failure, read
-from dbdyno.measure.window import windows
 from dbdyno.store import StoredTrial
 from dbdyno.store.records import Counts, End, EngineWarning, Generator, Interval, PhaseTotals, Slice
 

@@ -21,8 +21,7 @@ from dbdyno.experiment.errors import InvalidExperiment
 from dbdyno.experiment.metrics import metric_key, metric_name, metric_text, percentile_of
 from dbdyno.experiment.model import Experiment, ServerSpec
 from dbdyno.experiment.reading import read_bytes
-from dbdyno.measure.figures import figures
-from dbdyno.measure.window import windows
+from dbdyno.measure.figures import figures, windows
 from dbdyno.rules.design import percentiles_of_few
 from dbdyno.say.sentence import metric_sentence, sentence
 from dbdyno.stats.histogram import merge

@@ -28,8 +28,8 @@ from benchmarks.truth.warmup import (
 
 from dbdyno.experiment.model import Design, OltpWorkload
 from dbdyno.experiment.shapes import Ramp
+from dbdyno.measure.figures import drift, windows
 from dbdyno.measure.recording import Recording
-from dbdyno.measure.window import drift, windows
 from dbdyno.rules import warmth
 from dbdyno.rules.warmth import warm_state
 from dbdyno.stats.family import ADVISORY_ALPHA

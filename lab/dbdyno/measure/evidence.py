@@ -14,12 +14,20 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, planned_blocks
 from dbdyno.explain import Cost, costs
 from dbdyno.measure import arithmetic, slices
-from dbdyno.measure.figures import INCOMPLETE, distribution, figures, interval_events, statements, ticks
+from dbdyno.measure.figures import (
+    INCOMPLETE,
+    distribution,
+    drift,
+    figures,
+    interval_events,
+    statements,
+    ticks,
+    windows,
+)
 from dbdyno.measure.foreign_load import CODE as FOREIGN_CODE
 from dbdyno.measure.foreign_load import ForeignLoad, foreign_load
 from dbdyno.measure.recording import Recording, failure, generator_delays, read
 from dbdyno.measure.server_state import ServerState, read_state
-from dbdyno.measure.window import drift, windows
 from dbdyno.server_record import ForeignRecord
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.measured import BackgroundFigures, MeasuredTrial, Point, ScheduleEntry, Window
@@ -93,7 +101,7 @@ def scheduled(run: Run) -> Experiment:
 
 def gather(run: Run, experiment: Experiment, earlier: Known | None = None) -> Evidence:
     """Read every trial. Those of the same block, workload and load get the same warm-up cut
-    (measure/window.py).
+    (measure/figures.py).
 
     With `design.stop` only finished blocks count, and the trials are in the order in which the blocks were
     finished. What is in `earlier` is not read again. Raises StoreProblem if the

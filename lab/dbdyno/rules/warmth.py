@@ -1,11 +1,11 @@
 """R01: tests whether the servers were warm during the measurement.
 
-Every trial gives three log ratios of throughput (`measure/window.py`): the second half of the window over its
-first half ("within"), the window over the second half of the warm-up ("late"), and the window over the first
-half of the warm-up ("early"). Averaged over the loads, each ratio gives one value per block: for the
-baseline, for each variant, and for their difference. All these rows of a run are tested together by the
-joint sign-flip test at a level of 1 %, which limits the chance of even one false finding in the run. A
-significant change is reported in these cases:
+Every trial gives three log ratios of throughput (`measure/figures.py`): the second half of the window over
+its first half ("within"), the window over the second half of the warm-up ("late"), and the window over the
+first half of the warm-up ("early"). Averaged over the loads, each ratio gives one value per block: for the
+baseline, for each variant, and for their difference. All these rows of a run are tested together by the joint
+sign-flip test at a level of 1 %, which limits the chance of even one false finding in the run. A significant
+change is reported in these cases:
 
 - within the window: if it is above 1 % (or half of the declared delta);
 - from the warm-up to the window: if the window is also still that far from steady state, which is
