@@ -14,8 +14,6 @@ from numbers import Integral, Real
 from string import Formatter
 from typing import Annotated, Any
 
-from pydantic import AfterValidator
-
 
 class Text(str):
     """An English text with the pattern and the values it was composed of."""
@@ -107,8 +105,17 @@ def _known(text: Text) -> Text:
     return _KNOWN.setdefault(str(text), text)
 
 
+class _Recalled:
+    """How pydantic reads a composed text. Commands import this module, and most do not need pydantic."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema  # noqa: PLC0415
+
+        return core_schema.no_info_after_validator_function(recall, handler(source))
+
+
 # A field of a stored document that holds a composed text.
-Composed = Annotated[str, AfterValidator(recall)]
+Composed = Annotated[str, _Recalled()]
 
 
 # A name in a stored pattern. Dots and brackets would read attributes of the values, and through them the

@@ -62,6 +62,7 @@ NEVER_ONE = {
         "1 connections need",
         "1 servers named",
         "there are 1 more notes",
+        "1; within 2 % of it 1 connections",
     ),
     "one of so many, or a limit": (
         "1 characters",

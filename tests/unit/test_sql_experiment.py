@@ -260,7 +260,7 @@ def test_a_prewarm_that_knows_nothing_to_read_is_told(tmp_path: Path) -> None:
             "zipfian has no exponant. Write zipfian(low, high, exponent=0.8, scattered=false)",
         ),
         ("one_of()", "one_of"),
-        ("one_of(1, 2, weights=[1])", "2 values and 1 weights"),
+        ("one_of(1, 2, weights=[1])", "it has values: 2, and weights: 1; each value needs one"),
         ("sequence(5, 1)", "it goes from 5 to 1"),
         ("uniform(1, 2 ** 9)", "is not an argument"),
         ("uniform(**x)", "is not an argument"),

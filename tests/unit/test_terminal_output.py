@@ -135,7 +135,10 @@ def test_every_stop_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str
     stops = [Finding("P04", "stop", f"{name} is 1; the experiment declares 2.") for name in ("x", "y")]
     run = Judged(making=Making(names=NAMES), checks=[asdict(one) for one in stops]).write(tmp_path)
     result.show(run, run.experiment())
-    assert [line[:12] for line in capsys.readouterr().err.splitlines()] == ["stop P04: x ", "stop P04: y "]
+    override = "  to go on all the same: --set 'override.P04=\"REASON\"'"
+    lines = capsys.readouterr().err.splitlines()
+    assert [line[:12] for line in lines[::2]] == ["stop P04: x ", "stop P04: y "]
+    assert lines[1::2] == [override, override]
 
 
 def test_quiet_is_the_verdict_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

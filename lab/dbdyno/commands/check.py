@@ -216,8 +216,8 @@ def _blocks_text(blocks: int, made: Plan) -> str:
     from dbdyno.experiment.base import format_duration
 
     return compose(
-        "{blocks} blocks of {trials}, {block} a block, after {before} of preparation",
-        blocks=blocks,
+        "{blocks} of {trials}, {block} a block, after {before} of preparation",
+        blocks=compose_count(blocks, "{number} block", "{number} blocks"),
         trials=compose_count(made.trials_per_block, "{number} trial", "{number} trials"),
         block=format_duration(made.block_s),
         before=format_duration(made.before_s),

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dbdyno.commands import options
-from dbdyno.listening import Listener, listener
 from dbdyno.problem import Problem
 
 if TYPE_CHECKING:
+    from dbdyno.listening import Listener
     from dbdyno.store.live import RunFollower
 
 # Seconds that a client may take to send its request.
@@ -40,6 +40,7 @@ def metrics(
 ) -> None:
     """Serve the values of a run in progress in the OpenMetrics format."""
     from dbdyno.exports import require_client
+    from dbdyno.listening import listener
 
     place = listener(listen, token_file, "read the values")
     require_client("dbdyno metrics")

@@ -232,9 +232,13 @@ def _document(options: Mapping[str, Any], errors: list[InputError]) -> dict[str,
     typed = [("--a", options.get("a") or ""), *(("--b", server) for server in options.get("b") or [""])]
     if "latency_objective" in options:
         typed = [("--target", options["target"] or "")]
-    target = options.get("target") if "latency_objective" not in options else None
-    variants = [_variant(option, text, target, errors) for option, text in typed]
-    names = _names([text for _, text in typed], has_target=target is not None)
+    has_target = "target" in options and "latency_objective" not in options
+    if has_target:
+        target = _variant("--target", options["target"], errors)
+        variants = [_changed(target, option, text, errors) for option, text in typed]
+    else:
+        variants = [_variant(option, text, errors) for option, text in typed]
+    names = _names([text for _, text in typed], has_target=has_target)
     name = options.get("workload") or "oltp_read_write"
     workload = workload_table(name, options.get("tables"), options.get("table_size"), lambda path: path)
     # A bundled workload, or a pattern of some.
@@ -255,23 +259,24 @@ def _document(options: Mapping[str, Any], errors: list[InputError]) -> dict[str,
 
 
 # A product, an image's tag, and settings; and one setting, whose value in quotes may have commas and colons.
-_TYPED_SERVER = re.compile(r"([^:=]*)((?::[^:=,]+)*?)(?::((?:[^:=,]+=).*))?", re.DOTALL)
+_TYPED_SERVER = re.compile(r"([^:=]*)((?::[^:=,]+)*?)(?::([^:=,]*=.*))?", re.DOTALL)
 _SETTING = re.compile(r"""\s*([^=,]+?)\s*=\s*('(?:[^']|'')*'|"[^"]*"|[^,]*?)\s*(?:,|$)""", re.DOTALL)
 # Settings that change the loaded data instead of a variable of the server.
 _DATA_SETTINGS = ("after", "undo")
 
 
-def _variant(option: str, text: str, target: str | None, errors: list[InputError]) -> dict[str, Any]:
-    """The variant of "mariadb", "mariadb:name=value,name=value", "mariadb:11.4:name=value" or of a URL. With
-    a `target`, the text has only settings, of which there may be none.
-    """
-    if target is not None:
-        variant = _variant("--target", target, None, errors)
-        settings = _settings(option, text, errors)
-        if (variables := settings.get("server", {}).get("variables")) and "url" in variant.get("server", {}):
-            settings["server"] = {"variables": variables, "set_global": True}
-        server = {**variant.get("server", {}), **settings.get("server", {})}
-        return {**variant, **settings, "server": server}
+def _changed(target: Mapping[str, Any], option: str, text: str, errors: list[InputError]) -> dict[str, Any]:
+    """The variant `target` with the settings of a text, of which there may be none."""
+    settings = _settings(option, text, errors)
+    server = target.get("server", {})
+    changes = settings.pop("server", {})
+    if changes and "url" in server:
+        changes["set_global"] = True
+    return {**target, "server": {**server, **changes}, **settings}
+
+
+def _variant(option: str, text: str, errors: list[InputError]) -> dict[str, Any]:
+    """The variant of "mariadb", "mariadb:name=value,name=value", "mariadb:11.4:name=value" or of a URL."""
     if not text:
         errors.append(InputError(option, None, "this is missing", _SYNTAX))
         return {}
@@ -279,17 +284,15 @@ def _variant(option: str, text: str, target: str | None, errors: list[InputError
         return {"server": {"kind": "remote", "url": text}}
     match = _TYPED_SERVER.fullmatch(text)
     product = match[1] if match else text.partition(":")[0]
-    server = {"product": product}
-    if match is None:
-        errors.append(InputError(option, text, "this is no server", _SYNTAX))
+    settings = _settings(option, match[3] or "", errors) if match else {}
+    if match is None or product not in PRODUCTS:
+        # It may be a URL without its scheme, with a password.
+        shown = None if "@" in text else text
+        problem = f"{product!r} is no product" if product not in PRODUCTS else "this is no server"
+        errors.append(InputError(option, shown, problem, _SYNTAX))
         return {}
-    if match[2]:
-        server |= {"kind": "docker", "image": product + match[2]}
-    settings = _settings(option, match[3] or "", errors)
-    if product not in PRODUCTS:
-        errors.append(InputError(option, text, f"{product!r} is no product", _SYNTAX))
-        return {}
-    return {**settings, "server": {**server, **settings.get("server", {})}}
+    image = {"kind": "docker", "image": product + match[2]} if match[2] else {}
+    return {"server": {"product": product, **image, **settings.pop("server", {})}, **settings}
 
 
 def _settings(option: str, text: str, errors: list[InputError]) -> dict[str, Any]:

@@ -19,7 +19,6 @@ import typer
 
 from dbdyno.commands import options
 from dbdyno.commands.completion import experiment_files, workloads
-from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.oltp_name import OltpName
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.terminal.interrupts import interruptible
@@ -241,6 +240,8 @@ def _conclude(stored: Run, end: Conclusion) -> NoReturn:
                 print_finding(finding)
                 is_stopped = is_stopped or finding.is_blocking
     if is_verbose() and (shares := shares_of([end.seconds])):
+        from dbdyno.experiment.base import format_duration
+
         announce(f"done in {format_duration(shares.total_s)}: {shares.text()}")
     announce(f"stored in {stored.path}")
     # A point that was asked for and has no result is a failure, however many others have one.
