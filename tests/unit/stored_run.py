@@ -78,6 +78,7 @@ class Making:
     blocks: int = 8
     connections: tuple[int, ...] = (10, 20, 40)
     rates: tuple[float, ...] = ()
+    max_rate: float | None = None
     names: tuple[str, ...] = ("a", "b")
     # Variants with the server of the first one: the same under another name.
     identical: tuple[str, ...] = ()
@@ -131,6 +132,7 @@ def experiment(making: Making) -> Experiment:
         load=Load(
             connections=making.connections,
             rate=making.rates,
+            max_rate=making.max_rate,
             duration_s=making.duration_s,
             warmup_s=making.warmup_s,
         ),

@@ -618,6 +618,33 @@ def test_delays_of_the_generator_that_hardly_change_the_effect_are_a_note(
     assert ("D01" in curve(verdict)["sentence"]) == (level == "warn")
 
 
+@pytest.mark.parametrize(
+    ("max_rate", "delay_us", "level"),
+    [(None, 100, "note"), (None, None, "warn"), (10_000.0, 100, "warn")],
+)
+def test_late_timers_are_a_note_in_a_closed_loop_whose_replies_do_not_wait(
+    tmp_path: Path, max_rate: float | None, delay_us: int | None, level: str
+) -> None:
+    """Timers of one variant are late. They delay transactions only if a timer begins them; they stand for the
+    delays of replies if these are not known, as over unix sockets.
+    """
+
+    def spoil(trial: Trial, records: Records) -> Records:
+        lag_us = 150_000 if trial.variant == "b" else 2_000
+        generator = {"lag_us_p99": lag_us, "client_delay_us_p99": delay_us}
+        totals(records).update(generator=generator, percentiles_us={"p50": {"value_us": 1000.0}})
+        for record in records:
+            if record["type"] == "interval":
+                record["data"]["generator"] |= {"lag_us_p99": lag_us}
+        return records
+
+    speed = Arms(a=lambda trial: 100 + trial.block, b=lambda trial: 90 + 2 * trial.block)
+    making = Making(connections=(10,), max_rate=max_rate, spoil=spoil, speed=speed)
+    verdict = judged(tmp_path, making)
+    (late,) = [finding for finding in without_unchecked(verdict) if finding["code"] == "D01"]
+    assert (late["evidence"]["warning"], late["level"]) == ("generator-late", level)
+
+
 def test_the_limits_of_the_generator_are_those_of_the_schema() -> None:
     schema = json.loads((ROOT / "schema" / "events.schema.json").read_text())
     properties = schema["$defs"]["Generator"]["properties"]

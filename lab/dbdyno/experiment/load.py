@@ -278,6 +278,11 @@ class Load(Shapes):
         return self.is_open or self.max_rate is not None
 
     @property
+    def has_timers(self) -> bool:
+        """Whether timers decide when transactions start: by a rate, the limit of one, or think time."""
+        return self.has_set_rate or self.think_time_s is not None
+
+    @property
     def needs_probe(self) -> bool:
         """Whether a probe finds the rates."""
         return self.latency_objective is not None and not self.rate

@@ -254,6 +254,11 @@ def only_reads(workload: Workload) -> bool:
     )
 
 
+def may_wait(workload: Workload) -> bool:
+    """Whether transactions may wait for timers: in pauses, or in what a script does."""
+    return isinstance(workload, ScriptWorkload) or (isinstance(workload, SqlWorkload) and workload.has_pauses)
+
+
 def _transaction_s(workload: Workload) -> float:
     """Estimated seconds of the longest transaction."""
     if isinstance(workload, SqlWorkload):

@@ -43,11 +43,11 @@ from dbdyno.experiment.metrics import THROUGHPUT, harm_max, metric_text, percent
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.schedule import workloads_by_start
 from dbdyno.experiment.slices import SLICE_ROUNDS_MIN, SLICE_S_MAX, length_text, slice_s
-from dbdyno.finding import Finding
+from dbdyno.finding import Finding, Level
 from dbdyno.measure.foreign_load import CODE, shares_of_blocks
 from dbdyno.measure.slices import block_ratio
 from dbdyno.result_text import connections_count, signed
-from dbdyno.rules.register import rule
+from dbdyno.rules.register import SHARE_OF_INTERVAL, rule
 from dbdyno.say.wording import change, finite, interval
 from dbdyno.stats.covariate import Rule
 from dbdyno.stats.family import ADVISORY_ALPHA, is_within
@@ -401,7 +401,8 @@ def _unequal_load(comparison: Comparison) -> Iterator[Finding]:
             limit=limit,
         )
         fix = compose("Stop the other processes, or let them run all the time, while measuring")
-        yield Finding(CODE, "warn", text, {**facts, "what": UNEQUAL}, variant, fix=fix)
+        level: Level = "warn" if _widens_interval(comparison) else "note"
+        yield Finding(CODE, level, text, {**facts, "what": UNEQUAL}, variant, fix=fix)
         return
     measured = effect(mean_ratios(_as_measured(comparison)), comparison.judged.assessment.alpha)
     if measured is None or measured.interval_percent is None:
@@ -415,6 +416,21 @@ def _unequal_load(comparison: Comparison) -> Iterator[Finding]:
         interval=interval(measured.interval_percent),
     )
     yield Finding(CODE, "note", text, {**facts, "what": "adjusted"}, variant)
+
+
+def _widens_interval(comparison: Comparison) -> bool:
+    """Whether what the load of others may have cost moves an end of the interval by more than
+    `SHARE_OF_INTERVAL` of half of the interval.
+    """
+    assessment = comparison.judged.assessment
+    ratios = _as_measured(comparison), assessment.ratios
+    effects = [effect(mean_ratios(each), assessment.alpha) for each in ratios]
+    intervals = [each.interval_percent for each in effects if each is not None and each.interval_percent]
+    if len(intervals) < len(ratios):
+        return True
+    measured, allowed = intervals
+    most = SHARE_OF_INTERVAL * (allowed[1] - allowed[0]) / 2.0
+    return any(abs(ends[0] - ends[1]) > most for ends in zip(measured, allowed, strict=True))
 
 
 def _percent(trials: Iterable[MeasuredTrial]) -> float:
@@ -451,8 +467,11 @@ def _as_measured(comparison: Comparison) -> list[Ratios]:
 
 
 def has_unequal_load(findings: Sequence[Finding]) -> bool:
-    """Whether the load of others cannot be distinguished from an effect."""
-    return any(finding.code == CODE and finding.evidence.get("what") == UNEQUAL for finding in findings)
+    """Whether the load of others cannot be distinguished from an effect, and changes its interval."""
+    return any(
+        finding.code == CODE and finding.level == "warn" and finding.evidence.get("what") == UNEQUAL
+        for finding in findings
+    )
 
 
 def _caveat_of_order_effects(finding: Finding) -> str:

@@ -16,12 +16,14 @@ from typing import Any
 
 from dbdyno.decide.comparison import Comparison
 from dbdyno.experiment.metrics import PERCENTILES
+from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import trial_number
+from dbdyno.experiment.slices import may_wait
 from dbdyno.finding import Finding
 from dbdyno.measure.evidence import Engines
 from dbdyno.measure.figures import figures_of
 from dbdyno.result_text import connections_count, trials_count
-from dbdyno.rules.register import rule
+from dbdyno.rules.register import SHARE_OF_INTERVAL, rule
 from dbdyno.store.measured import Figures, MeasuredTrial
 from dbdyno.store.preparation import Ceiling
 from dbdyno.store.records import GENERATOR_CPU, EngineWarning
@@ -69,9 +71,6 @@ def generator(by_variant: Mapping[str, Sequence[MeasuredTrial]]) -> Iterator[Fin
             )
 
 
-# An effect may contain so much of a delay of the load generator, as a share of half of its interval; more is
-# a warning.
-SHARE_OF_INTERVAL = 0.1
 # The mean of delays that are distributed exponentially, as a share of their 99th percentile.
 MEAN_OF_P99 = 1.0 / math.log(100.0)
 
@@ -81,11 +80,15 @@ def generator_warnings(
     warnings: Mapping[int, Sequence[EngineWarning]],
     trials: Sequence[MeasuredTrial],
     every_comparison: Sequence[Comparison],
+    experiment: Experiment,
 ) -> Iterator[Finding]:
     """Warnings about the load generator, one finding per code: notes if no effect can contain much of the
     delay. `warnings` is by index of the trial.
     """
-    is_small = bool(every_comparison) and all(map(_hardly_contains_delays, every_comparison))
+    is_small = bool(every_comparison) and all(
+        _hardly_contains_delays(comparison, _has_timers(experiment, comparison))
+        for comparison in every_comparison
+    )
     lags = {index: figures.generator_lag_us for index, figures in figures_of(trials)}
     by_code: dict[str, list[tuple[int, EngineWarning]]] = defaultdict(list)
     for index, of_trial in warnings.items():
@@ -114,7 +117,19 @@ def generator_warnings(
         )
 
 
-def _hardly_contains_delays(comparison: Comparison) -> bool:
+def _has_timers(experiment: Experiment, comparison: Comparison) -> bool:
+    """Whether transactions of the comparison may begin when a timer fires. In a closed loop without pauses a
+    reply begins the next one, so late timers delay none.
+    """
+    *variants, title = comparison.names
+    return any(
+        experiment.load_for(variant).has_timers or may_wait(experiment.workload_for(variant, title))
+        for variant in experiment.variants
+        if variant.name in variants
+    )
+
+
+def _hardly_contains_delays(comparison: Comparison, has_timers: bool) -> bool:
     """Whether the delays of the load generator, which differ between the variants, change the effects at all
     loads by less than `SHARE_OF_INTERVAL` of half of their intervals.
     """
@@ -124,7 +139,11 @@ def _hardly_contains_delays(comparison: Comparison) -> bool:
             return False
         low, high = effect.interval_percent
         shares = [
-            [_share_of_delay(trial.figures, metric) for trial in trials.values() if trial.figures is not None]
+            [
+                _share_of_delay(trial.figures, metric, has_timers)
+                for trial in trials.values()
+                if trial.figures is not None
+            ]
             for trials in (pairs.baseline, pairs.variant)
         ]
         if not all(shares):
@@ -135,11 +154,16 @@ def _hardly_contains_delays(comparison: Comparison) -> bool:
     return True
 
 
-def _share_of_delay(figures: Figures, metric: str) -> float:
+def _share_of_delay(figures: Figures, metric: str, has_timers: bool) -> float:
     """How much of a figure may be a delay of the load generator: of a percentile the 99th percentile of the
     delays, of other metrics their mean.
+
+    Without timers only replies are delayed. Where their delay is not known, as over unix sockets, that of the
+    timers stands for it.
     """
-    delay_us = max(figures.generator_delay_us, figures.generator_lag_us)
+    delay_us = figures.generator_delay_us or figures.generator_lag_us
+    if has_timers:
+        delay_us = max(delay_us, figures.generator_lag_us)
     if metric in PERCENTILES:
         return min(1.0, delay_us / max(figures.metric(metric), 1.0))
     return min(1.0, MEAN_OF_P99 * delay_us / max(figures.latency_mean_us, 1.0))

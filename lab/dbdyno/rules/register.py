@@ -46,6 +46,10 @@ class Rule:
         return Records if all(map(Records.has, self.needs)) else Decided
 
 
+# What may move an effect, or an end of its interval, by at most this share of half of the interval is a note
+# and not a warning: the result would be the same without it.
+SHARE_OF_INTERVAL = 0.1
+
 # In the order in which their findings are listed.
 RULES: list[Rule] = []
 # Code -> the short form of its warnings at the end of a verdict sentence, or a function that writes it. Where

@@ -25,7 +25,7 @@ from dbdyno.checks import Context
 from dbdyno.experiment.base import LIMITS, parse_cpus
 from dbdyno.experiment.model import Experiment, OltpWorkload, SqlWorkload, Workload
 from dbdyno.experiment.schedule import Trial
-from dbdyno.experiment.slices import only_reads
+from dbdyno.experiment.slices import may_wait, only_reads
 from dbdyno.finding import Finding
 from dbdyno.run import progress
 from dbdyno.run.coordinator import Coordinator, hook_findings
@@ -372,8 +372,7 @@ def measure_ceilings(run: Run, experiment: Experiment, engine: Engine) -> None:
     """
     baseline = experiment.variants[0]
     load = experiment.load_for(baseline)
-    waits = load.max_rate is not None or load.think_time_s is not None
-    if load.is_open or load.is_changing or waits:
+    if load.has_timers or load.is_changing:
         return
     ceilings = read_ceilings(run)
     plans = {
@@ -413,7 +412,6 @@ def measure_ceilings(run: Run, experiment: Experiment, engine: Engine) -> None:
 
 
 def _has_ceiling(workload: Workload) -> bool:
-    """Whether the engine runs the workload itself, and its transactions do not wait."""
-    if isinstance(workload, SqlWorkload):
-        return bool(workload.transactions) and not workload.has_pauses
-    return isinstance(workload, OltpWorkload)
+    """Whether the engine makes the transactions, and they do not wait."""
+    is_replay = isinstance(workload, SqlWorkload) and not workload.transactions
+    return not is_replay and not may_wait(workload)
