@@ -49,7 +49,7 @@ quick: .stamps/lab $(if $(wildcard $(ENGINE) $(COMPAT)),,build) ## check the cha
 	@scripts/quick
 
 check: build check-sources ## run all checks that need no database server: formats, linters, types, unit tests
-	@$(call stage,unit tests,$(BIN)/pytest tests/unit -m "not long" --numprocesses=auto --dist=worksteal --quiet)
+	@$(call stage,unit tests,$(BIN)/pytest tests/unit -m "not long" --numprocesses=3 --dist=worksteal --quiet)
 
 # A recipe with $(MAKE) does nothing else, since `make --dry-run` executes it.
 check-sources: build

@@ -65,8 +65,12 @@ def mser5(series: Sequence[float], limit: int | None = None) -> int | None:
         np.asarray(series[: batches * BATCH_SIZE], dtype=np.float64).reshape(batches, BATCH_SIZE).mean(axis=1)
     )
     most = batches // 2 if limit is None else min(limit // BATCH_SIZE, batches - TAIL_BATCHES)
-    # Squared standard error of the mean of the rest, for each number of discarded batches.
-    errors = [float(np.var(means[drop:])) / (batches - drop) for drop in range(most + 1)]
+    # Squared standard error of the mean of the rest, for each number of discarded batches. The variances come
+    # from sums from the end on; differences from the last mean keep those of a constant rest exactly zero.
+    rests = batches - np.arange(most + 1)
+    tail = means[::-1] - means[-1]
+    sums, squares = (np.cumsum(values)[::-1][: most + 1] / rests for values in (tail, tail**2))
+    errors = (squares - sums**2) / rests
     return int(np.argmin(errors)) * BATCH_SIZE
 
 
