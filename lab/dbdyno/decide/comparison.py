@@ -20,10 +20,9 @@ from dbdyno.experiment.family import is_factorial
 from dbdyno.experiment.metrics import HIGHER_IS_BETTER, change_of_loss
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.measure.foreign_load import shares_of_pairs, without_foreign_load
-from dbdyno.measure.slices import block_ratio
+from dbdyno.measure.foreign_load import shares_of_pairs, weighted_pairs, weighted_ratios, without_foreign_load
 from dbdyno.say.wording import finite
-from dbdyno.stats.paired import ALPHA, Bound, Effect, Ratios, effect, ratio_bounds
+from dbdyno.stats.paired import ALPHA, Bound, Effect, Ratios, effect
 from dbdyno.stats.signed_rank import percent
 from dbdyno.stats.verdict_rule import RESULTS, Circumstances, Verdict
 from dbdyno.store import verdict
@@ -102,18 +101,9 @@ def measured_ratios(
     baseline: Mapping[int, MeasuredTrial], variant: Mapping[int, MeasuredTrial], metric: str
 ) -> Ratios:
     """The same with the load of other processes."""
-    lows: dict[int, float] = {}
-    highs: dict[int, float] = {}
-    for block, base in baseline.items():
-        of_variant = variant.get(block)
-        if of_variant is not None and base.has(metric) and of_variant.has(metric):
-            paired = block_ratio([(-1.0, base), (1.0, of_variant)], metric)
-            lows[block], highs[block] = (
-                ratio_bounds(base.log_bounds(metric), of_variant.log_bounds(metric))
-                if paired is None
-                else (paired, paired)
-            )
-    return Ratios(lows, highs)
+    both = weighted_pairs(baseline, variant)
+    known = {block: of_block for block, of_block in both.items() if all(t.has(metric) for _, t in of_block)}
+    return weighted_ratios(known, metric)
 
 
 def pair(trials: Sequence[MeasuredTrial], at: PointDict, baseline: str, variant: str) -> Pairs:
