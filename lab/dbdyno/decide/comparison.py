@@ -20,10 +20,9 @@ from dbdyno.experiment.family import is_factorial
 from dbdyno.experiment.metrics import HIGHER_IS_BETTER, change_of_loss
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.measure.foreign_load import shares_of_pairs, without_foreign_load
-from dbdyno.measure.slices import block_ratio
+from dbdyno.measure.foreign_load import shares_of_pairs, weighted_pairs, weighted_ratios, without_foreign_load
 from dbdyno.say.wording import finite
-from dbdyno.stats.paired import ALPHA, Bound, Effect, Ratios, effect, ratio_bounds
+from dbdyno.stats.paired import ALPHA, Bound, Effect, Ratios, effect
 from dbdyno.stats.signed_rank import percent
 from dbdyno.stats.verdict_rule import RESULTS, Circumstances, Verdict
 from dbdyno.store import verdict
@@ -102,18 +101,9 @@ def measured_ratios(
     baseline: Mapping[int, MeasuredTrial], variant: Mapping[int, MeasuredTrial], metric: str
 ) -> Ratios:
     """The same with the load of other processes."""
-    lows: dict[int, float] = {}
-    highs: dict[int, float] = {}
-    for block, base in baseline.items():
-        of_variant = variant.get(block)
-        if of_variant is not None and base.has(metric) and of_variant.has(metric):
-            paired = block_ratio([(-1.0, base), (1.0, of_variant)], metric)
-            lows[block], highs[block] = (
-                ratio_bounds(base.log_bounds(metric), of_variant.log_bounds(metric))
-                if paired is None
-                else (paired, paired)
-            )
-    return Ratios(lows, highs)
+    both = weighted_pairs(baseline, variant)
+    known = {block: of_block for block, of_block in both.items() if all(t.has(metric) for _, t in of_block)}
+    return weighted_ratios(known, metric)
 
 
 def pair(trials: Sequence[MeasuredTrial], at: PointDict, baseline: str, variant: str) -> Pairs:
@@ -133,8 +123,10 @@ def pair(trials: Sequence[MeasuredTrial], at: PointDict, baseline: str, variant:
 
 
 @dataclass(frozen=True)
-class Question:
-    """Which of one variant and the baseline is better on one workload, by one metric."""
+class Sample:
+    """Which of one variant and the baseline is better on one workload, by one metric: the trials that answer
+    this, and what forbids an answer.
+    """
 
     baseline: str
     variant: str
@@ -144,18 +136,6 @@ class Question:
     is_identical: bool
     # The change of the metric that the gate allows; None without a gate.
     limit_percent: float | None
-
-    @property
-    def names(self) -> tuple[str, str, str]:
-        """Baseline, variant and workload."""
-        return self.baseline, self.variant, self.workload
-
-
-@dataclass(frozen=True)
-class Sample:
-    """The trials that answer a question, and what forbids an answer."""
-
-    question: Question
     trials: Sequence[MeasuredTrial]
     pairs: tuple[Pairs, ...]
     # The capacities under the latency objective of the experiment. The verdict is about them, not about
@@ -167,30 +147,29 @@ class Sample:
     stops: tuple[Finding, ...]
 
     @property
-    def is_identical(self) -> bool:
-        """Whether the two variants differ only in their names."""
-        return self.question.is_identical
+    def names(self) -> tuple[str, str, str]:
+        """Baseline, variant and workload."""
+        return self.baseline, self.variant, self.workload
 
     def ratios(self) -> Sequence[Ratios]:
         """The log ratios at each load; with a latency objective, those of the capacities."""
         if self.capacities:
             return [self.capacities.ratios()]
-        return [pairs.ratios(self.question.scale.metric) for pairs in self.pairs]
+        return [pairs.ratios(self.scale.metric) for pairs in self.pairs]
 
     def conditions(self, floors: NoiseFloors | None = None) -> Conditions:
         """All inputs of the verdict other than the effects."""
-        question = self.question
-        scale = question.scale
+        scale = self.scale
         return Conditions(
             higher_is_faster=scale.higher_is_faster,
             circumstances=Circumstances(
                 is_stopped=bool(self.stops), is_unfinished=is_unfinished(self.trials)
             ),
             delta_percent=scale.delta_percent,
-            load_floors=floors.per_load(question) if floors else (),
-            floor_percent=floors.overall(question) if floors else None,
-            limit_percent=question.limit_percent,
-            group=f"{question.variant} {scale.metric}" if scale.tests > 1 else None,
+            load_floors=floors.per_load(self) if floors else (),
+            floor_percent=floors.overall(self) if floors else None,
+            limit_percent=self.limit_percent,
+            group=f"{self.variant} {scale.metric}" if scale.tests > 1 else None,
         )
 
 
@@ -200,19 +179,19 @@ class NoiseFloors:
     def __init__(self, identical: Iterable[tuple[Sample, Judged]]) -> None:
         self._judged: dict[tuple[str, str], list[Judged]] = defaultdict(list)
         for sample, judged in identical:
-            self._judged[self._key(sample.question)].append(judged)
+            self._judged[self._key(sample)].append(judged)
 
     @staticmethod
-    def _key(question: Question) -> tuple[str, str]:
-        return question.workload, question.scale.metric
+    def _key(sample: Sample) -> tuple[str, str]:
+        return sample.workload, sample.scale.metric
 
-    def overall(self, question: Question) -> float | None:
+    def overall(self, sample: Sample) -> float | None:
         """The noise floor over all loads; None without identical variants."""
-        return _largest([_floor(entry.overall) for entry in self._judged.get(self._key(question), ())])
+        return _largest([_floor(entry.overall) for entry in self._judged.get(self._key(sample), ())])
 
-    def per_load(self, question: Question) -> tuple[float | None, ...]:
+    def per_load(self, sample: Sample) -> tuple[float | None, ...]:
         """The noise floor at each load."""
-        floors = [map(_floor, entry.load_effects) for entry in self._judged.get(self._key(question), ())]
+        floors = [map(_floor, entry.load_effects) for entry in self._judged.get(self._key(sample), ())]
         return tuple(map(_largest, zip(*floors, strict=True)))
 
 
@@ -226,58 +205,12 @@ def _largest(floors: Sequence[float | None]) -> float | None:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """A question with its sample and verdicts."""
+class Comparison(Sample):
+    """A sample with its verdicts."""
 
-    sample: Sample
     judged: Judged
     floors: NoiseFloors
     experiment: Experiment
-
-    @property
-    def names(self) -> tuple[str, str, str]:
-        """Baseline, variant and workload."""
-        return self.sample.question.names
-
-    @property
-    def baseline(self) -> str:
-        """Name of the baseline."""
-        return self.sample.question.baseline
-
-    @property
-    def variant(self) -> str:
-        """Name of the variant."""
-        return self.sample.question.variant
-
-    @property
-    def workload(self) -> str:
-        """Title of the workload."""
-        return self.sample.question.workload
-
-    @property
-    def scale(self) -> Scale:
-        """The metric and the limits of the verdict."""
-        return self.sample.question.scale
-
-    @property
-    def is_identical(self) -> bool:
-        """Whether the two variants differ only in their names."""
-        return self.sample.is_identical
-
-    @property
-    def pairs(self) -> tuple[Pairs, ...]:
-        """The pairs of trials at each load."""
-        return self.sample.pairs
-
-    @property
-    def capacities(self) -> Capacities | None:
-        """The capacities, if the experiment has a latency objective."""
-        return self.sample.capacities
-
-    @property
-    def stops(self) -> tuple[Finding, ...]:
-        """The findings that forbid a verdict."""
-        return self.sample.stops
 
     @property
     def is_factorial(self) -> bool:
@@ -294,42 +227,42 @@ class Comparison:
         that are not its server's.
         """
         variant = self.experiment.variant(self.variant)
-        return tuple(describe_differences(self.experiment, variant, self.sample.findings, server=server))
+        return tuple(describe_differences(self.experiment, variant, self.findings, server=server))
 
     @property
     def blocks(self) -> tuple[int, int]:
         """Number of blocks of this comparison in which all trials have run, and number of planned blocks."""
-        return finished_and_planned(self.sample.trials, self.experiment)
+        return finished_and_planned(self.trials, self.experiment)
 
     @property
     def blocks_at_most(self) -> int | None:
         """With `design.stop`, the number of blocks that the run may have."""
-        return blocks_at_most(self.sample.trials, self.experiment)
+        return blocks_at_most(self.trials, self.experiment)
 
     @property
     def failures(self) -> Mapping[str, str]:
         """Variant -> a text with the number of trials in which its server failed, and the reasons."""
-        return dict(failures(self.sample.trials))
+        return dict(failures(self.trials))
 
     @property
     def floor_percent(self) -> float | None:
         """Noise floor over all loads."""
-        return None if self.is_identical else self.floors.overall(self.sample.question)
+        return None if self.is_identical else self.floors.overall(self)
 
     @property
     def load_floors(self) -> tuple[float | None, ...]:
         """Noise floor at each load; empty without one."""
-        return () if self.is_identical else self.floors.per_load(self.sample.question)
+        return () if self.is_identical else self.floors.per_load(self)
 
     @property
     def order(self) -> OrderEffect | None:
         """The order effect. An unfinished run has no intervals, so that nobody stops a run after a lucky
         block.
         """
-        if is_unfinished(self.sample.trials):
+        if is_unfinished(self.trials):
             return None
         ratios = self.judged.assessment.overall_ratios
-        return order_effect(ratios, self.sample.trials, self.baseline, self.variant)
+        return order_effect(ratios, self.trials, self.baseline, self.variant)
 
     @property
     def incomplete_variants(self) -> frozenset[str]:
@@ -354,7 +287,7 @@ class Comparison:
 
     def _measured(self, variant: str, metric: str | None = None) -> list[PointDict]:
         """The loads of a variant's trials with a result, or with this metric."""
-        results = [trial for trial in self.sample.trials if trial.variant == variant and trial.is_result]
+        results = [trial for trial in self.trials if trial.variant == variant and trial.is_result]
         return [trial.at for trial in results if metric is None or trial.has(metric)]
 
 

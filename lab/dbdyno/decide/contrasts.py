@@ -4,7 +4,6 @@ each block.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,8 +11,7 @@ from dbdyno.decide.effects import Assessment, Conditions
 from dbdyno.experiment.family import Contrast
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.measure.foreign_load import without_foreign_load
-from dbdyno.measure.slices import block_ratio
+from dbdyno.measure.foreign_load import weighted_ratios, weighted_shares, without_foreign_load
 from dbdyno.stats.paired import Ratios
 from dbdyno.store.document import Metric
 from dbdyno.store.measured import MeasuredTrial
@@ -70,36 +68,7 @@ def contrast_ratios(weights: Mapping[tuple[str, ...], float], cells: Cells, metr
             for block in first
             if all(block in trials for trials in others)
         }
-        measured = Ratios(
-            {block: _bound(trials, metric, upper=False) for block, trials in by_block.items()},
-            {block: _bound(trials, metric, upper=True) for block, trials in by_block.items()},
+        ratios.append(
+            without_foreign_load(weighted_ratios(by_block, metric), weighted_shares(by_block), metric)
         )
-        ratios.append(without_foreign_load(measured, _shares(by_block), metric))
     return ratios
-
-
-def _shares(
-    by_block: Mapping[int, Sequence[tuple[float, MeasuredTrial]]],
-) -> dict[int, tuple[float, float]]:
-    """Block -> share of CPU time that other processes used, during the subtracted and the added trials."""
-    return {
-        block: (
-            sum(-weight * (trial.foreign_to_remove or 0.0) for weight, trial in trials if weight < 0.0),
-            sum(weight * (trial.foreign_to_remove or 0.0) for weight, trial in trials if weight > 0.0),
-        )
-        for block, trials in by_block.items()
-        if all(trial.foreign_to_remove is not None for _, trial in trials)
-    }
-
-
-def _bound(trials: Sequence[tuple[float, MeasuredTrial]], metric: Metric, *, upper: bool) -> float:
-    """The lower or upper bound of a contrast in one block, given the trials with their weights.
-
-    The lower bound takes the lower bounds of added terms and the upper bounds of subtracted terms.
-    """
-    paired = block_ratio(trials, metric)
-    if paired is not None:
-        return paired
-    total = sum(weight * trial.log_bounds(metric)[(weight > 0) == upper] for weight, trial in trials)
-    # The sum of infinite bounds with both signs is unknown.
-    return (math.inf if upper else -math.inf) if math.isnan(total) else total

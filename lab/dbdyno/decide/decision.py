@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dbdyno.decide.capacity import capacities
-from dbdyno.decide.comparison import Comparison, NoiseFloors, Question, Sample, Scale, pair
+from dbdyno.decide.comparison import Comparison, NoiseFloors, Sample, Scale, pair
 from dbdyno.decide.effects import (
     Assessment,
     Judged,
@@ -129,7 +129,7 @@ def _compare(
     scales: Sequence[Scale],
 ) -> list[Comparison]:
     """The comparisons by some metrics, whose verdicts are one family; the metrics vary fastest."""
-    samples = [_sample(question, trials, experiment, findings) for question in _questions(experiment, scales)]
+    samples = list(_samples(trials, experiment, findings, scales))
     share = share_of_verdicts(experiment, scales[0].metric)
     assessments = _assess(samples, experiment)
     # Identical variants never get a direction; in a factorial run the sentences about factors have the
@@ -151,42 +151,36 @@ def _compare(
         members = [(assessments[place], samples[place].conditions(floors)) for place in places]
         results = judge_family(members, share * ALPHA)
     judged = without | dict(zip(places, results, strict=True))
-    return [Comparison(sample, judged[place], floors, experiment) for place, sample in enumerate(samples)]
+    return [
+        Comparison(**vars(sample), judged=judged[place], floors=floors, experiment=experiment)
+        for place, sample in enumerate(samples)
+    ]
 
 
-def _questions(experiment: Experiment, scales: Sequence[Scale]) -> Iterator[Question]:
-    """Each variant against the baseline on each workload, by each metric."""
-    allowed = experiment.design.max_loss_percent
-    for variant, workload, entry in itertools.product(experiment.variants[1:], experiment.workloads, scales):
-        is_gated = allowed is not None and entry.metric == experiment.metrics[0]
-        yield Question(
-            baseline=experiment.variants[0].name,
-            variant=variant.name,
-            workload=workload.title,
-            scale=entry,
-            is_identical=is_identical(experiment, variant),
-            limit_percent=entry.limit_percent(allowed) if is_gated and allowed is not None else None,
-        )
-
-
-def _sample(
-    question: Question,
+def _samples(
     trials: Sequence[MeasuredTrial],
     experiment: Experiment,
     findings: Sequence[Finding],
-) -> Sample:
-    """The trials that answer a question, and the findings that forbid an answer."""
-    baseline, variant = question.baseline, question.variant
-    of_both = [t for t in trials if t.workload == question.workload and t.variant in (baseline, variant)]
-    relevant = tuple(relevant_to(question.names, findings))
-    return Sample(
-        question,
-        of_both,
-        tuple(pair(of_both, point.as_dict(), baseline, variant) for point in experiment.load.points()),
-        capacities(of_both, experiment.load, baseline, variant),
-        relevant,
-        tuple(stops(relevant)),
-    )
+    scales: Sequence[Scale],
+) -> Iterator[Sample]:
+    """Each variant against the baseline on each workload, by each metric."""
+    allowed, baseline = experiment.design.max_loss_percent, experiment.variants[0].name
+    for variant, workload, entry in itertools.product(experiment.variants[1:], experiment.workloads, scales):
+        is_gated = allowed is not None and entry.metric == experiment.metrics[0]
+        names = baseline, variant.name, workload.title
+        of_both = [t for t in trials if t.workload == workload.title and t.variant in names[:2]]
+        relevant = tuple(relevant_to(names, findings))
+        yield Sample(
+            *names,
+            scale=entry,
+            is_identical=is_identical(experiment, variant),
+            limit_percent=entry.limit_percent(allowed) if is_gated and allowed is not None else None,
+            trials=of_both,
+            pairs=tuple(pair(of_both, point.as_dict(), *names[:2]) for point in experiment.load.points()),
+            capacities=capacities(of_both, experiment.load, *names[:2]),
+            findings=relevant,
+            stops=tuple(stops(relevant)),
+        )
 
 
 def _assess(samples: Sequence[Sample], experiment: Experiment) -> list[Assessment]:
@@ -195,11 +189,11 @@ def _assess(samples: Sequence[Sample], experiment: Experiment) -> list[Assessmen
         return [assess(entry.ratios(), ALPHA) for entry in samples]
     groups: dict[tuple[str, str], list[int]] = {}
     for place, sample in enumerate(samples):
-        groups.setdefault((sample.question.variant, sample.question.scale.metric), []).append(place)
+        groups.setdefault((sample.variant, sample.scale.metric), []).append(place)
     assessments: dict[int, Assessment] = {}
     for places in groups.values():
         first = samples[places[0]]
-        of_group = first.question.scale
+        of_group = first.scale
         is_alone = first.is_identical or is_factorial(experiment)
         joint = assess_jointly(
             [samples[place].ratios() for place in places],
@@ -227,7 +221,7 @@ def _judge_for_discoveries(family: Sequence[Sample], floors: NoiseFloors, share:
     while True:
         results: list[Judged] = []
         for entry in family:
-            assessment = assess(entry.ratios(), entry.question.scale.alpha * max(1, count), share=share)
+            assessment = assess(entry.ratios(), entry.scale.alpha * max(1, count), share=share)
             results += judge_family([(assessment, entry.conditions(floors))], share * assessment.alpha)
         directions = sum(result.verdict in (Verdict.FASTER, Verdict.SLOWER) for result in results)
         if directions >= count:

@@ -252,11 +252,6 @@ def _raises_mean(unknown: Histogram, events: int, mean_us: float) -> bool:
     return number > BACKLOG_SHARE * events or raised_us > mean_us * (1.0 + RAISED_SHARE)
 
 
-def known_latencies(recording: Recording, window: Window) -> Histogram:
-    """The latencies of the window's transactions; in slices in thousandths of a transaction."""
-    return slices.latencies(recording) or merge(part["latency_us"] for part in parts(recording, window))
-
-
 def parts(recording: Recording, window: Window) -> Sequence[Span]:
     """The records that add up to the window: the totals of the measuring phase, or some of its intervals, or
     the slices that count.
@@ -348,8 +343,9 @@ SHOWN_BEYOND_MIN = 10
 
 def distribution(recording: Recording, window: Window) -> tuple[float, ...]:
     """The latency in microseconds at the first of `DISTRIBUTION_PERCENTS`: as many as are known."""
-    latencies = known_latencies(recording, window)
-    total = sum(part["events"] for part in parts(recording, window))
+    counted = parts(recording, window)
+    latencies = slices.latencies(recording) or merge(part["latency_us"] for part in counted)
+    total = sum(part["events"] for part in counted)
     shown = [entry for entry in DISTRIBUTION_PERCENTS if (100.0 - entry) / 100.0 * total >= SHOWN_BEYOND_MIN]
     values = [percentile(latencies, entry, *_ends(latencies)) for entry in shown]
     return tuple(value.value_us for value in values if value is not None)

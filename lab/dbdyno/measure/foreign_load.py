@@ -10,6 +10,7 @@ each workload by its own trials: in a suite of many tests almost every block con
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -27,6 +28,7 @@ from dbdyno.experiment.repeats import (
 )
 from dbdyno.experiment.schedule import Trial, trial_number
 from dbdyno.finding import Finding
+from dbdyno.measure.slices import block_ratio
 from dbdyno.server_record import ForeignRecord
 from dbdyno.stats.covariate import Rule, adjust
 from dbdyno.stats.paired import Ratios
@@ -127,13 +129,51 @@ def without_foreign_load(measured: Ratios, shares: Mapping[int, tuple[float, flo
 def shares_of_pairs(
     baseline: Mapping[int, MeasuredTrial], variant: Mapping[int, MeasuredTrial]
 ) -> dict[int, tuple[float, float]]:
-    """The shares of the CPU time that other processes used, of each block in which both are known."""
+    """Block -> shares of CPU time that other processes used during the two trials, if both are known."""
+    return weighted_shares(weighted_pairs(baseline, variant))
+
+
+def weighted_pairs(
+    baseline: Mapping[int, MeasuredTrial], variant: Mapping[int, MeasuredTrial]
+) -> dict[int, list[tuple[float, MeasuredTrial]]]:
+    """Block -> the two trials of each block that both have, with the weights of a difference."""
     return {
-        block: (of_baseline, of_variant)
-        for block, base in baseline.items()
-        if (measured := variant.get(block))
-        and (of_baseline := base.foreign_to_remove) is not None
-        and (of_variant := measured.foreign_to_remove) is not None
+        block: [(-1.0, base), (1.0, variant[block])] for block, base in baseline.items() if block in variant
+    }
+
+
+def weighted_ratios(by_block: Mapping[int, Sequence[tuple[float, MeasuredTrial]]], metric: str) -> Ratios:
+    """The weighted sums of the logarithms of each block's trials, with the load of other processes."""
+    return Ratios(
+        {block: _bound(trials, metric, upper=False) for block, trials in by_block.items()},
+        {block: _bound(trials, metric, upper=True) for block, trials in by_block.items()},
+    )
+
+
+def _bound(trials: Sequence[tuple[float, MeasuredTrial]], metric: str, *, upper: bool) -> float:
+    """The lower or upper bound of a weighted sum in one block.
+
+    The lower bound takes the lower bounds of added terms and the upper bounds of subtracted terms.
+    """
+    paired = block_ratio(trials, metric)
+    if paired is not None:
+        return paired
+    total = sum(weight * trial.log_bounds(metric)[(weight > 0) == upper] for weight, trial in trials)
+    # The sum of infinite bounds with both signs is unknown.
+    return (math.inf if upper else -math.inf) if math.isnan(total) else total
+
+
+def weighted_shares(
+    by_block: Mapping[int, Sequence[tuple[float, MeasuredTrial]]],
+) -> dict[int, tuple[float, float]]:
+    """Block -> share of CPU time that other processes used, during the subtracted and the added trials."""
+    return {
+        block: (
+            sum(-weight * (trial.foreign_to_remove or 0.0) for weight, trial in trials if weight < 0.0),
+            sum(weight * (trial.foreign_to_remove or 0.0) for weight, trial in trials if weight > 0.0),
+        )
+        for block, trials in by_block.items()
+        if all(trial.foreign_to_remove is not None for _, trial in trials)
     }
 
 

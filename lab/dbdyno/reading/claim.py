@@ -25,6 +25,10 @@ class About(StrEnum):
     LATENCY = "latency"
     EITHER = "either"
 
+    def fits(self, *, is_throughput: bool) -> bool:
+        """Whether a sentence may be about a throughput, or about another figure."""
+        return self is About.EITHER or (self is About.THROUGHPUT) == is_throughput
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -41,8 +45,6 @@ class Claim:
     is_strong: bool
     # Numbers of connections that it names.
     connections: tuple[int, ...]
-    # Whether it says that the effect grows with a setting: "the more instances, the faster".
-    grows: bool
     # Whether it says how certain it is: an interval, a deviation.
     has_interval: bool
     # Whether it speaks of what was not measured here: other machines, customers, longer runs.
@@ -96,9 +98,6 @@ _INTERVAL = linear(
 _NO_CHANGE = linear(
     r"\([^()]*(?:CI|confidence|interval|신뢰)[^()]*\)|\b9\d(?:\.\d)?\s*(?:%|th)\s*(?:CI|confidence|percentile|ile)",
     re.IGNORECASE,
-)
-_GROWS = linear(
-    r"\bthe more\b|\bas the (?:number|count)\b|할수록|될수록|날수록|많을수록|클수록", re.IGNORECASE
 )
 _PERCENT = linear(r"(?<!\d)(\d{1,15}+(?:\.\d{1,15}+)?)\s{0,9}+(?:%|percent|퍼센트|프로\b)", re.IGNORECASE)
 _TIMES = linear(
@@ -177,7 +176,6 @@ def _claim(text: str, index: int) -> Claim | None:
             if (number := whole(match[1] or match[2])) is not None
         ),
         has_interval=_INTERVAL.search(text) is not None,
-        grows=_GROWS.search(text) is not None,
         is_beyond=_BEYOND.search(text) is not None,
     )
 

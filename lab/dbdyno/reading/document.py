@@ -70,6 +70,8 @@ _SCRIPTS = (
     ".mk",
 )
 _SCRIPT_LINES = 20
+# Lines of an SQL statement.
+_STATEMENT_LINES = 60
 # A command or an expression that takes or prints a text.
 _CODE = linear(
     r"(?:^|[\s|;&(`])(?:[ef]?grep|awk|gawk|sed|perl|cut|tr|rg|echo|printf|print|ack|findstr|"
@@ -103,6 +105,13 @@ class Document:
         """Whether a line is a command that searches or prints a text, or a comment in a script."""
         text = self.texts[index]
         return bool(_CODE.search(text)) or (self.is_script and text.lstrip().startswith(("#", "//", "--")))
+
+    def statement(self, first: int) -> Sequence[str]:
+        """The lines from one to that with the semicolon; () if none of the next ones has it."""
+        for last in range(first, min(len(self.texts), first + _STATEMENT_LINES)):
+            if self.texts[last].rstrip().endswith(";"):
+                return self.texts[first : last + 1]
+        return ()
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, str]]:
         """Index and text of each line from an index on."""

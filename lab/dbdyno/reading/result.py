@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dbdyno.reading.limits import decimal
 from dbdyno.text import compose
 
 # Figures of which more is better, and those of which less is better; the rest is neither.
@@ -68,3 +69,9 @@ class Result:
         """A figure; None if the result has none of this name."""
         figure = self.figures.get(name)
         return None if figure is None else figure.value
+
+
+def keep(figures: dict[str, Figure], name: str, number: str, index: int) -> None:
+    """Adds a figure, unless it is no number or the result has it already."""
+    if (value := decimal(number)) is not None:
+        figures.setdefault(name, Figure(value, index))

@@ -21,7 +21,7 @@ _BOX = linear(r"(?<!\s)\s*+\|\s*+([a-z]\w*+)\s*+\|(.{0,10000}+)$")
 _BOX_HEADING = linear(r"(?<!\s)\s*+\|\s*+Variable_name\s*+\|\s*+Value\s*+\|", re.IGNORECASE)
 # What a client prints into a file: names and values with a tab, a comma or blanks between them.
 _LIST_HEADING = linear(r"(?<!\s)\s*+[\"']?Variable_name[\"']?[\s,;]+[\"']?Value[\"']?\s*+$", re.IGNORECASE)
-_LISTED = linear(r"(?<!\s)\s*+[\"']?([a-z]\w{2,63}+)[\"']?(?:\t|\s*+[,;]|\s++)", re.IGNORECASE)
+_LISTED = linear(r"(?<!\s)\s*+[\"']?([a-z]\w{2,63}+)[\"']?(?:\t|\s*+[,;]|\s++)(.{0,10000}+)$", re.IGNORECASE)
 # The form of \G.
 _VERTICAL = linear(r"(?<!\s)\s*+Variable_name:\s*+([a-z]\w++)\s*+$", re.IGNORECASE)
 _VERTICAL_VALUE = linear(r"(?<!\s)\s*+Value:\s?(.{0,10000})$", re.IGNORECASE)
@@ -64,9 +64,9 @@ def find_settings(document: Document) -> Iterator[Settings]:
         if _SECTION.match(text):
             block = _file(document, index, "mysql", index + 1)
         elif _BOX_HEADING.match(text):
-            block = _box(document, index)
+            block = _rows(document, index, _BOX)
         elif ("alue" in text or "ALUE" in text) and _LIST_HEADING.match(text):
-            block = _list(document, index)
+            block = _rows(document, index, _LISTED)
         elif "ariable_name:" in text and _VERTICAL.match(text):
             block = _vertical(document, index)
         elif (shown := _shown(document, index)) is not None:
@@ -106,26 +106,15 @@ def _file(document: Document, first: int, product: str, start: int) -> Settings:
     return Settings(product, False, values, first, last)
 
 
-def _box(document: Document, first: int) -> Settings:
+def _rows(document: Document, first: int, pattern: re.Pattern[str]) -> Settings:
+    """Rows of a box, or lines with a name and a value."""
     values: dict[str, tuple[str, int]] = {}
     last = first
     for index, text in document.lines(first + 1):
-        if match := _BOX.match(text):
-            values[_name(match[1])] = (match[2].strip().removesuffix("|").strip(), index)
+        if match := pattern.match(text):
+            values[_name(match[1])] = (match[2].strip().removesuffix("|").strip(" \"'"), index)
         elif not text.lstrip().startswith("+-"):
             break
-        last = index
-    return Settings("mysql", True, values, first, last)
-
-
-def _list(document: Document, first: int) -> Settings:
-    values: dict[str, tuple[str, int]] = {}
-    last = first
-    for index, text in document.lines(first + 1):
-        match = _LISTED.match(text)
-        if match is None or text.startswith("```"):
-            break
-        values[_name(match[1])] = (text[match.end() :].strip().strip("\"'"), index)
         last = index
     return Settings("mysql", True, values, first, last)
 

@@ -155,8 +155,7 @@ def _translate(calls: Sequence[Call], folder: Path) -> Translation:
         # One measurement of each load, as in the script.
         document["design"]["blocks"] = 1
     if left:
-        more = f" and {len(left) - NOTES_MAX:,} others" if len(left) > NOTES_MAX else ""
-        notes["these options have no counterpart: " + ", ".join(list(left)[:NOTES_MAX]) + more] = None
+        notes[_without_counterpart(left)] = None
     listed = list(notes)
     if len(listed) > NOTES_MAX:
         listed = [*listed[:NOTES_MAX], f"there are {len(listed) - NOTES_MAX:,} more notes like these"]
@@ -165,6 +164,11 @@ def _translate(calls: Sequence[Call], folder: Path) -> Translation:
         "database must be dropped first (sysbench … cleanup)"
     )
     return Translation(document, listed)
+
+
+def _without_counterpart(options: Mapping[str, None]) -> str:
+    more = f" and {len(options) - NOTES_MAX:,} others" if len(options) > NOTES_MAX else ""
+    return "these options have no counterpart: " + ", ".join(list(options)[:NOTES_MAX]) + more
 
 
 def _variants(runs: Sequence[Call], notes: dict[str, None]) -> list[dict[str, Any]]:
@@ -441,7 +445,7 @@ def _of_pgbench(calls: Sequence[Call]) -> Translation:
         if name not in _PGBENCH_READ and (name not in _PGBENCH_NUMBERS or call.number(name) is None)
     )
     if left:
-        notes.append("these options have no counterpart: " + ", ".join(list(left)[:NOTES_MAX]))
+        notes.append(_without_counterpart(left))
     notes.append("the server is a private one that dbdyno starts, not the one of the calls")
     time = next((seconds for call in calls if (seconds := call.number("time"))), 60)
     document = {
@@ -484,7 +488,6 @@ def _add_variants(reading: Reading, translation: Translation) -> None:
 
 
 _SQL_BEGIN = linear(r"(?<!\s)\s*+(?:CREATE\s+(?:TABLE|INDEX|UNIQUE)|INSERT\s+INTO)\b", re.IGNORECASE)
-_SQL_LINES_MAX = 60
 
 
 def _sql_statements(document: Document) -> list[str]:
@@ -494,14 +497,8 @@ def _sql_statements(document: Document) -> list[str]:
     statements: list[str] = []
     index = 0
     while index < len(document.texts):
-        if _SQL_BEGIN.match(document.texts[index]):
-            lines: list[str] = []
-            for text in document.texts[index : index + _SQL_LINES_MAX]:
-                lines.append(text.strip())
-                if text.rstrip().endswith(";"):
-                    statements.append(" ".join(lines).rstrip("; "))
-                    break
-            index += len(lines) if statements else 1
-            continue
-        index += 1
+        lines = document.statement(index) if _SQL_BEGIN.match(document.texts[index]) else ()
+        if lines:
+            statements.append(" ".join(text.strip() for text in lines).rstrip("; "))
+        index += max(1, len(lines))
     return statements

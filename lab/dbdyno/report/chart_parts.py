@@ -5,7 +5,7 @@ Shapes and dash patterns distinguish the variants in print without colour.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import altair as alt
@@ -57,9 +57,27 @@ def dash(report: Report) -> Any:
     return alt.StrokeDash("variant:N", scale=scale, sort=names, legend=None)
 
 
+def band_and_line(
+    report: Report, rows: Sequence[FreeForm], field: str, *, x: Any, scale: Any, axis: Any
+) -> list[Any]:
+    """For each variant a line through a field of the rows, in an area from their lowest to their highest
+    value.
+    """
+    y, low = (alt.Y(f"{name}:Q", scale=scale, axis=axis) for name in (field, "low"))
+    band = chart_of(rows).mark_area(opacity=0.18).encode(x=x, y=low, y2="high:Q", color=color(report))
+    line = chart_of(rows).mark_line(strokeWidth=2)
+    return [band, line.encode(x=x, y=y, color=color(report), strokeDash=dash(report))]
+
+
 def layered(layers: Sequence[Any], width: int, height: int) -> Any:
     """The layers as one chart, with one legend for colours and shapes."""
     return alt.layer(*layers).properties(width=width, height=height).resolve_legend(strokeDash="independent")
+
+
+def each_load(trials: Sequence[MeasuredTrial]) -> Iterator[tuple[int, list[MeasuredTrial]]]:
+    """The trials at each load, with its number from 1."""
+    for number, load in enumerate(loads_of(trials), start=1):
+        yield number, [trial for trial in trials if trial.point.value == load]
 
 
 def loads_of(trials: Iterable[MeasuredTrial]) -> list[float]:

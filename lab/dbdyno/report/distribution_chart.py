@@ -10,7 +10,7 @@ import altair as alt
 
 from dbdyno.report import formatting
 from dbdyno.report.chart import HALF_WIDTH, HEIGHT, Chart
-from dbdyno.report.chart_parts import chart_of, color, dash, layered, loads_of
+from dbdyno.report.chart_parts import band_and_line, each_load, layered
 from dbdyno.report.model import Report
 from dbdyno.store.measured import DISTRIBUTION_PERCENTS, MeasuredTrial
 from dbdyno.text import compose, join
@@ -21,15 +21,14 @@ LABELLED = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
 
 def distribution_charts(report: Report, workload: str, trials: Sequence[MeasuredTrial]) -> Iterator[Chart]:
     """A chart for each load; none for a load whose trials have too few transactions."""
-    for number, load in enumerate(loads_of(trials)):
-        of_load = [trial for trial in trials if trial.point.value == load]
+    for number, of_load in each_load(trials):
         if rows := _rows(of_load):
             at = formatting.load(*of_load[0].point)
             yield _chart(
                 report,
                 join(", ", (workload, at)),
                 rows,
-                f"distribution-{workload}-{number + 1}",
+                f"distribution-{workload}-{number}",
             )
 
 
@@ -71,17 +70,7 @@ def _chart(report: Report, where: str, rows: list[dict[str, Any]], name: str) ->
     axis = alt.Axis(values=values, labelExpr=labels, title=compose("share of the transactions"), grid=False)
     x = alt.X("x:Q", scale=alt.Scale(type="log", domain=[1.0, last], nice=False), axis=axis)
     y_axis = alt.Axis(title=compose("latency, milliseconds"), format="~g", tickCount=5, minExtent=48)
-    scale = alt.Scale(type="log", nice=True)
-    band = (
-        chart_of(rows)
-        .mark_area(opacity=0.18)
-        .encode(x=x, y=alt.Y("low:Q", scale=scale, axis=y_axis), y2="high:Q", color=color(report))
-    )
-    line = (
-        chart_of(rows)
-        .mark_line(strokeWidth=2)
-        .encode(x=x, y=alt.Y("ms:Q", scale=scale, axis=y_axis), color=color(report), strokeDash=dash(report))
-    )
+    layers = band_and_line(report, rows, "ms", x=x, scale=alt.Scale(type="log", nice=True), axis=y_axis)
     details = join(
         "; ",
         (
@@ -103,6 +92,6 @@ def _chart(report: Report, where: str, rows: list[dict[str, Any]], name: str) ->
             "Lines: medians of the blocks; areas: from the lowest to the highest block. Both axes "
             "are logarithmic."
         ),
-        specification=layered([band, line], HALF_WIDTH, HEIGHT),
+        specification=layered(layers, HALF_WIDTH, HEIGHT),
         width="half",
     )

@@ -138,15 +138,22 @@ def median_text(trials: Sequence[MeasuredTrial], figure: str) -> str:
 
 
 @dataclass(frozen=True)
-class BackgroundRow:
-    """One background load, with one variant and load."""
+class StatementRow:
+    """One kind of statement of one variant at one load."""
 
     name: str
     load: str
     variant: str
-    # Transactions per second: demanded, reached; p50, p95 and p99 in milliseconds; errors per 1,000
-    # transactions; row-count mismatches of all blocks.
+    # Statements per transaction, then p50, p95 and p99 in milliseconds.
     cells: Sequence[str]
+
+
+@dataclass(frozen=True)
+class BackgroundRow(StatementRow):
+    """One background load, with one variant and load. Its cells: transactions per second, demanded and
+    reached; p50, p95 and p99 in milliseconds; errors per 1,000 transactions; row-count mismatches of all
+    blocks.
+    """
 
     @property
     def sentence(self) -> str:
@@ -196,17 +203,6 @@ def _background_latency(figureses: Sequence[Figures], name: str) -> str:
         return result_text.MISSING
     bound = "> " if any(name in entry.censored for entry in figureses) else ""
     return bound + result_text.milliseconds(median(entry.metric(name) for entry in figureses))
-
-
-@dataclass(frozen=True)
-class StatementRow:
-    """One kind of statement of one variant at one load."""
-
-    name: str
-    load: str
-    variant: str
-    # Statements per transaction, then p50, p95 and p99 in milliseconds.
-    cells: Sequence[str]
 
 
 def statement_rows(report: Report, workload: str) -> list[StatementRow]:

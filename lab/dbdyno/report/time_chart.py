@@ -14,7 +14,7 @@ import altair as alt
 
 from dbdyno.report import formatting
 from dbdyno.report.chart import HALF_WIDTH, MUTED, SHADE, Chart
-from dbdyno.report.chart_parts import chart_of, color, dash, layered, loads_of
+from dbdyno.report.chart_parts import band_and_line, chart_of, color, dash, each_load, layered
 from dbdyno.report.model import Report
 from dbdyno.report.tables import STALLS, longest_gaps
 from dbdyno.result_text import blocks_count
@@ -26,8 +26,8 @@ HEIGHT = 190
 
 def time_charts(report: Report, workload: str, trials: Sequence[MeasuredTrial]) -> Iterator[Chart]:
     """The charts of one workload. Every trial must have recorded intervals."""
-    for number, load in enumerate(loads_of(trials)):
-        yield _chart(report, workload, [trial for trial in trials if trial.point.value == load], number)
+    for number, of_load in each_load(trials):
+        yield _chart(report, workload, of_load, number)
 
 
 def _chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], number: int) -> Chart:
@@ -39,19 +39,7 @@ def _chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], numbe
     axis = alt.Axis(title=compose("seconds"), grid=False, tickCount=6)
     x = alt.X("s:Q", scale=scale, axis=axis)
     y_axis = alt.Axis(title=compose("transactions/s"), tickCount=5, minExtent=48)
-    y_scale = alt.Scale(zero=True)
-    band = (
-        chart_of(rows)
-        .mark_area(opacity=0.18)
-        .encode(x=x, y=alt.Y("low:Q", scale=y_scale, axis=y_axis), y2="high:Q", color=color(report))
-    )
-    line = (
-        chart_of(rows)
-        .mark_line(strokeWidth=2)
-        .encode(
-            x=x, y=alt.Y("tps:Q", scale=y_scale, axis=y_axis), color=color(report), strokeDash=dash(report)
-        )
-    )
+    curves = band_and_line(report, rows, "tps", x=x, scale=alt.Scale(zero=True), axis=y_axis)
     shade = (
         chart_of([{"from": 0, "to": start}])
         .mark_rect(color=SHADE)
@@ -67,7 +55,7 @@ def _chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], numbe
     at = formatting.load(*trials[0].point)
     warmup = compose("; shaded: warm-up, not counted") if start > 0 else ""
     return Chart(
-        name=f"seconds-{workload}-{number + 1}",
+        name=f"seconds-{workload}-{number}",
         title=compose("Throughput of {workload} over time, {at}", workload=workload, at=at),
         description=compose(
             "Throughput in every second at {at}, the median over {blocks} of each variant{detail}{warmup}.",
@@ -79,7 +67,7 @@ def _chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], numbe
         caption=compose("Lines: medians of the blocks; areas: from the lowest to the highest block")
         + warmup
         + ".",
-        specification=layered([*([shade, label] if start > 0 else []), band, line], HALF_WIDTH, HEIGHT),
+        specification=layered([*([shade, label] if start > 0 else []), *curves], HALF_WIDTH, HEIGHT),
         width="half",
     )
 
@@ -110,8 +98,8 @@ def _rows(trials: Sequence[MeasuredTrial]) -> list[dict[str, Any]]:
 
 def stall_charts(report: Report, workload: str, trials: Sequence[MeasuredTrial]) -> Iterator[Chart]:
     """The charts of one workload. Every trial must have ticks."""
-    for number, load in enumerate(loads_of(trials)):
-        yield _stall_chart(report, workload, [trial for trial in trials if trial.point.value == load], number)
+    for number, of_load in each_load(trials):
+        yield _stall_chart(report, workload, of_load, number)
 
 
 def _stall_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], number: int) -> Chart:
@@ -134,7 +122,7 @@ def _stall_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial],
     )
     at = formatting.load(*trials[0].point)
     return Chart(
-        name=f"{STALLS}{workload}-{number + 1}",
+        name=f"{STALLS}{workload}-{number}",
         title=compose("Stalls of {workload}, {at}", workload=workload, at=at),
         description=compose(
             "Throughput in steps of {width:g} s at {at}: the median and the lowest of the blocks of each "

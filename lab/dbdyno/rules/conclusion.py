@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding, Level
-from dbdyno.reading.claim import About, Claim, Subjects, find_claims
+from dbdyno.reading.claim import Claim, Subjects, find_claims
 from dbdyno.reading.document import Document
 from dbdyno.stats.verdict_rule import DIRECTIONS
 from dbdyno.store.verdict import CombinedEffect, Comparison
@@ -43,12 +43,10 @@ def _effects(
         chosen = chosen if len(chosen) == 1 else []
     for entry in chosen:
         effects = [entry.curve, *(metric.curve for metric in entry.metrics or ())]
-        suitable = [effect for effect in effects if _fits(claim.about, effect.metric)]
+        suitable = [
+            effect for effect in effects if claim.about.fits(is_throughput=effect.metric == THROUGHPUT)
+        ]
         yield from ((effect, entry.variant, is_baseline) for effect in suitable[:1])
-
-
-def _fits(about: About, metric: str) -> bool:
-    return about is About.EITHER or (about is About.THROUGHPUT) == (metric == THROUGHPUT)
 
 
 def _compare(claim: Claim, effect: CombinedEffect, variant: str, *, is_reversed: bool) -> Iterator[Finding]:

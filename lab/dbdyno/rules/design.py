@@ -48,7 +48,7 @@ from dbdyno.measure.foreign_load import CODE, shares_of_blocks
 from dbdyno.measure.slices import block_ratio
 from dbdyno.result_text import connections_count, signed
 from dbdyno.rules.register import SHARE_OF_INTERVAL, rule
-from dbdyno.say.wording import change, finite, interval
+from dbdyno.say.wording import change, finite, interval, listed_loads
 from dbdyno.stats.covariate import Rule
 from dbdyno.stats.family import ADVISORY_ALPHA, is_within
 from dbdyno.stats.histogram import bucket_width_us
@@ -223,9 +223,7 @@ def main_statement_rates(trials: Sequence[MeasuredTrial], experiment: Experiment
                     "rate is no audited result of a standard benchmark",
                     statement=workload.main_statement,
                     title=workload.title,
-                    load=compose("{value:g} transactions/s", value=value)
-                    if unit == "rate"
-                    else connections_count(round(value)),
+                    load=listed_loads([{unit: value}]),
                     listed=join(", ", (f"{name} {number:,.0f}" for name, number in medians.items())),
                 ),
                 {"workload": workload.title, "at": {unit: value}, "per_minute": medians},
@@ -375,15 +373,13 @@ def _unequal_load(comparison: Comparison) -> Iterator[Finding]:
         variant: _percent(trial for pairs in comparison.pairs for trial in pairs.variant.values()),
     }
     facts = {"workload": workload, "variant": variant, "percents": percents}
+    values = {"one": percents[baseline], "baseline": baseline, "other": percents[variant], "variant": variant}
     if stays:
         text = compose(
             "other processes used {one:.1f} % of the CPUs of server and client next to {baseline} and "
             "{other:.1f} % next to {variant} (medians), or not always as much next to both; the effect "
             "contains what that cost",
-            one=percents[baseline],
-            baseline=baseline,
-            other=percents[variant],
-            variant=variant,
+            **values,
         )
         yield Finding(CODE, "warn", text, {**facts, "what": "stays"}, variant)
         return
@@ -394,11 +390,8 @@ def _unequal_load(comparison: Comparison) -> Iterator[Finding]:
             "{other:.1f} % next to {variant} (medians), or did not slow both down alike; that cannot be "
             "distinguished from an effect of {variant}, so the interval allows for the most that it may have "
             "cost, at most {limit:g} % for each hundredth of the CPUs",
-            one=percents[baseline],
-            baseline=baseline,
-            other=percents[variant],
-            variant=variant,
             limit=limit,
+            **values,
         )
         fix = compose("Stop the other processes, or let them run all the time, while measuring")
         level: Level = "warn" if _widens_interval(comparison) else "note"

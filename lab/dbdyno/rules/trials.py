@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding, Level
 from dbdyno.measure.figures import OUTAGE_CLASSES, figures_of, merge_classes
-from dbdyno.result_text import connections_count, trials_count
+from dbdyno.result_text import trials_count
 from dbdyno.rules.register import rule
-from dbdyno.say.wording import join_words
+from dbdyno.say.wording import join_words, listed_loads
 from dbdyno.store.endings import Resumption
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.text import compose, compose_count, join, mark
@@ -106,18 +107,13 @@ def _points_without_result(without: Sequence[MeasuredTrial], blocks: int) -> Ite
     failed_points = Counter((t.variant, t.workload, t.point) for t in without)
     for (variant, workload, (unit, value)), number in failed_points.items():
         if number >= blocks:
-            load = (
-                compose("{value:g} transactions/s", value=value)
-                if unit == "rate"
-                else connections_count(round(value))
-            )
             yield Finding(
                 "R04",
                 "stop",
                 compose(
                     "{variant} has no result at {load} of {workload}",
                     variant=variant,
-                    load=load,
+                    load=listed_loads([{unit: value}]),
                     workload=workload,
                 ),
                 {"workload": workload, "at": {unit: value}},
@@ -177,18 +173,8 @@ def repeated_attempts(
     """
     for variant, indices in _by_variant(trials, attempts).items():
         reasons = Counter(reason for index in indices for reason in attempts[index])
-        yield Finding(
-            "R04",
-            "note",
-            compose(
-                "{count} of {variant} ran again after an attempt that gave no result ({most_common})",
-                count=trials_count(len(indices)),
-                variant=variant,
-                most_common=_most_common(reasons),
-            ),
-            {"trials": indices, "reasons": dict(reasons)},
-            variant,
-        )
+        text = mark("{count} of {variant} ran again after an attempt that gave no result ({most_common})")
+        yield _incomplete("note", text, variant, reasons, number=len(indices), trials=indices)
 
 
 @rule("R04")
@@ -199,19 +185,18 @@ def failures_in_repeated_blocks(replaced_failures: Sequence[tuple[str, str]]) ->
     for variant in dict.fromkeys(variant for variant, _ in replaced_failures):
         reasons = Counter(reason for name, reason in replaced_failures if name == variant)
         number = sum(reasons.values())
-        yield Finding(
-            "R04",
-            "warn",
-            compose(
-                "{count} of {variant} failed in a block that was repeated because of foreign load "
-                "({most_common}). The repeat counts",
-                count=trials_count(number),
-                variant=variant,
-                most_common=_most_common(reasons),
-            ),
-            {"in_repeated": number, "reasons": dict(reasons)},
-            variant,
+        text = mark(
+            "{count} of {variant} failed in a block that was repeated because of foreign load "
+            "({most_common}). The repeat counts"
         )
+        yield _incomplete("warn", text, variant, reasons, number=number, in_repeated=number)
+
+
+def _incomplete(
+    level: Level, text: str, variant: str, reasons: Counter[str], *, number: int, **evidence: Any
+) -> Finding:
+    values = {"count": trials_count(number), "variant": variant, "most_common": _most_common(reasons)}
+    return Finding("R04", level, compose(text, **values), {**evidence, "reasons": dict(reasons)}, variant)
 
 
 @rule("R04")

@@ -84,19 +84,22 @@ def _caveat_of_warm_state(finding: Finding) -> str:
             variant=evidence["variant"],
         )
     percent = evidence["change_percent"]
-    change = (
-        compose("rose by {percent:.1f} %", percent=percent)
-        if percent > 0
-        else compose("fell by {percent:.1f} %", percent=-percent)
-    )
-    more = (
-        compose(" more than that of {baseline}", baseline=evidence["baseline"])
-        if "baseline" in evidence
-        else ""
-    )
     return compose(
-        "throughput of {variant} still {change}{more}", variant=evidence["variant"], change=change, more=more
+        "throughput of {variant} still {change}{more}",
+        variant=evidence["variant"],
+        change=_moved(percent),
+        more=_more_than(evidence.get("baseline")),
     )
+
+
+def _moved(percent: float) -> str:
+    if percent > 0:
+        return compose("rose by {percent:.1f} %", percent=percent)
+    return compose("fell by {percent:.1f} %", percent=-percent)
+
+
+def _more_than(baseline: str | None) -> str:
+    return compose(" more than that of {baseline}", baseline=baseline) if baseline else ""
 
 
 @rule("R01", caveat=_caveat_of_warm_state)
@@ -275,7 +278,6 @@ def _drift(change: Change, workload: str, experiment: Experiment, fix: str) -> F
     # JSON has no infinite numbers.
     interval = [percent(end) if math.isfinite(end) else None for end in change.interval]
     on = compose(" on {workload}", workload=workload) if len(experiment.workloads) > 1 else ""
-    more = compose(" more than that of {baseline}", baseline=change.baseline) if change.baseline else ""
     confidence = round(100.0 * (1.0 - ADVISORY_ALPHA), 1)
     if is_ratio(change_percent):
         change_text = (
@@ -285,15 +287,7 @@ def _drift(change: Change, workload: str, experiment: Experiment, fix: str) -> F
         )
         low, high = ("unknown" if end is None else times(end) for end in interval)
     else:
-        change_text = join(
-            "",
-            (
-                compose("rose by {percent:.1f} %", percent=change_percent)
-                if change_percent > 0
-                else compose("fell by {percent:.1f} %", percent=-change_percent),
-                more,
-            ),
-        )
+        change_text = join("", (_moved(change_percent), _more_than(change.baseline)))
         # The end nearer to zero comes first.
         nearest_first = interval if change_percent > 0.0 else interval[::-1]
         low, high = ("unknown" if end is None else f"{abs(end):.1f}" for end in nearest_first)

@@ -150,13 +150,11 @@ def _shape_refusals(first: Side, second: Side, names: Sequence[str]) -> Iterator
         alone, several = names if len(first_experiment.variants) == 1 else (names[1], names[0])
         yield compose("{alone} has one variant, and {several} compares several", alone=alone, several=several)
     elif not are_independent(first_experiment, second_experiment):
-        if first_experiment.variants[0].name != second_experiment.variants[0].name:
-            yield _values(
-                compose("the baseline"),
-                (first_experiment.variants[0].name, second_experiment.variants[0].name),
-                names,
-            )
-        elif not _common(first_experiment.variants[1:], second_experiment.variants[1:], "name"):
+        baselines = [of.variants[0].name for of in (first_experiment, second_experiment)]
+        yield from _differing(compose("the baseline"), baselines, names)
+        if baselines[0] == baselines[1] and not _common(
+            first_experiment.variants[1:], second_experiment.variants[1:], "name"
+        ):
             listed = [
                 join(", ", (v.name for v in of.variants[1:])) for of in (first_experiment, second_experiment)
             ]
@@ -167,12 +165,8 @@ def _shape_refusals(first: Side, second: Side, names: Sequence[str]) -> Iterator
             [join(", ", (w.title for w in of.workloads)) for of in (first_experiment, second_experiment)],
             names,
         )
-    if first_experiment.metrics[0] != second_experiment.metrics[0]:
-        yield _values(
-            compose("the metric"),
-            [metric_text(of.metrics[0]) for of in (first_experiment, second_experiment)],
-            names,
-        )
+    metrics = [metric_text(of.metrics[0]) for of in (first_experiment, second_experiment)]
+    yield from _differing(compose("the metric"), metrics, names)
     if not common_points(first_experiment, second_experiment) and not has_same_points(
         first_experiment, second_experiment
     ):
@@ -261,9 +255,8 @@ def _variables(
             )
         before_session, after_session = variant.session.variables, same.session.variables
         for key in dict.fromkeys([*before_session, *after_session]):
-            if before_session.get(key) != after_session.get(key):
-                place = f"variant[{variant.name}].session.variables.{key}"
-                yield _values(place, (before_session.get(key), after_session.get(key)), names)
+            place = f"variant[{variant.name}].session.variables.{key}"
+            yield from _differing(place, (before_session.get(key), after_session.get(key)), names)
 
 
 def _circumstances(first: Side, second: Side) -> Iterator[str]:
@@ -272,34 +265,24 @@ def _circumstances(first: Side, second: Side) -> Iterator[str]:
     first_facts, second_facts = (of.environment.get("host") for of in (first, second))
     if isinstance(first_facts, Mapping) and isinstance(second_facts, Mapping):
         for key in _HOST:
-            if first_facts.get(key) != second_facts.get(key):
-                name = compose("the machine's {key}", key=key.replace("_", " "))
-                yield _values(name, (first_facts.get(key), second_facts.get(key)), names)
-        memory = [round(_number(of.get("memory_bytes")) / 2**30, 1) for of in (first_facts, second_facts)]
-        if memory[0] != memory[1]:
-            yield _values(
-                compose("the machine's memory"),
-                [f"{size:g} GiB" for size in memory],
-                names,
-            )
+            name = compose("the machine's {key}", key=key.replace("_", " "))
+            yield from _differing(name, (first_facts.get(key), second_facts.get(key)), names)
+        memory = [
+            f"{round(_number(of.get('memory_bytes')) / 2**30, 1):g} GiB" for of in (first_facts, second_facts)
+        ]
+        yield from _differing(compose("the machine's memory"), memory, names)
     first_facts, second_facts = (of.environment.get("versions") for of in (first, second))
     if isinstance(first_facts, Mapping) and isinstance(second_facts, Mapping):
         for key, text in (("dbdyno", "dbdyno"), ("engine", compose("the engine"))):
-            if first_facts.get(key) != second_facts.get(key):
-                yield _values(
-                    compose("the version of {text}", text=text),
-                    (first_facts.get(key), second_facts.get(key)),
-                    names,
-                )
+            versions = (first_facts.get(key), second_facts.get(key))
+            yield from _differing(compose("the version of {text}", text=text), versions, names)
     if are_independent(first.experiment, second.experiment):
-        versions = [next(iter(of.servers.values()), None) for of in (first, second)]
-        if versions[0] != versions[1]:
-            yield _values(compose("the server"), versions, names)
+        servers = [next(iter(of.servers.values()), None) for of in (first, second)]
+        yield from _differing(compose("the server"), servers, names)
         return
     for variant in first.servers:
-        values = first.servers[variant], second.servers.get(variant)
-        if values[1] is not None and values[0] != values[1]:
-            yield _values(compose("the server of {name}", name=variant), values, names)
+        values = first.servers[variant], second.servers.get(variant, first.servers[variant])
+        yield from _differing(compose("the server of {name}", name=variant), values, names)
 
 
 def _number(value: Any) -> float:
@@ -316,6 +299,11 @@ def _loads(of: Experiment) -> str:
     values = [point.level for point in of.load.points()]
     unit = "transactions/s" if of.load.is_open else "connections"
     return f"{', '.join(f'{value:g}' for value in values)} {unit}"
+
+
+def _differing(what: str, values: Sequence[Any], names: Sequence[str]) -> Iterator[str]:
+    if values[0] != values[1]:
+        yield _values(what, values, names)
 
 
 def _values(what: str, values: Sequence[Any], names: Sequence[str]) -> str:

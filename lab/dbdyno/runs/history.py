@@ -27,6 +27,7 @@ from dbdyno.problem import Problem
 from dbdyno.result_text import WITHOUT_EFFECT, decimals_for, signed
 from dbdyno.rules.design import has_unequal_load
 from dbdyno.runs.comparable import Side, differences, has_same_points
+from dbdyno.stats.bisection import direction
 from dbdyno.stats.change_points import ChangePoint, find_change_points
 from dbdyno.stats.difference import mean_of_runs
 from dbdyno.stats.paired import Effect
@@ -144,12 +145,6 @@ def _is_about(answer: Answer, point: ChangePoint, points: Sequence[ChangePoint])
     between = [entry for entry in points if answer.before < entry.index <= answer.after]
     alike = [entry for entry in between if answer.direction * entry.step > 0.0]
     return point == min(alike, key=distance) if point in alike else point in between
-
-
-def direction(effect: Effect) -> int:
-    """The direction of an answer, from the effect of all runs of the confirmation."""
-    low, high = effect.interval_percent or (-math.inf, math.inf)
-    return (low > 0.0) - (high < 0.0)
 
 
 def effect_of_runs(values: Sequence[float]) -> Effect:

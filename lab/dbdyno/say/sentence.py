@@ -8,7 +8,7 @@ user writes are these changes and the quoted reason of an override.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dbdyno.decide.comparison import Comparison
@@ -35,67 +35,10 @@ from dbdyno.say.wording import (
 )
 from dbdyno.stats.paired import Bound, Effect
 from dbdyno.stats.verdict_rule import Verdict
-from dbdyno.text import Text, compose, compose_count, join, join_some, mark
+from dbdyno.text import Text, compose, compose_count, join, join_some
 
 # Maximum number of changes in a sentence.
 CHANGES_MAX = 2
-# The forms of a sentence -> their patterns: a verdict, and what distinguishes its sentences.
-PATTERNS: Mapping[tuple[Verdict, str], str] = {
-    (Verdict.NOT_COMPARABLE, "a finding"): mark(
-        "{variant} and {baseline} are not comparable: {text} ({code})"
-    ),
-    (Verdict.NOT_COMPARABLE, "no metric"): mark(
-        "{metric} unknown, so {variant} and {baseline} cannot be compared by it: {why}"
-    ),
-    (Verdict.NOT_COMPARABLE, "no block"): mark(
-        "No block holds {variant} and {baseline} at every load, so they cannot be compared (R04)"
-    ),
-    (Verdict.NOT_COMPARABLE, "no common block"): mark(
-        "{variant} and {baseline} have no result {loads} in the same block, so {variant} and {baseline} "
-        "cannot be compared over the whole range (R04)"
-    ),
-    (Verdict.UNFINISHED, ""): mark(
-        "Not finished ({done} of {planned} blocks): {variant} against {baseline}{so_far}, {where}"
-    ),
-    (Verdict.TOO_FEW_BLOCKS, ""): mark(
-        "Too few blocks for a verdict ({blocks}; {needed} are needed): "
-        "{variant} against {baseline}, {estimate}, {where}"
-    ),
-    (Verdict.EQUIVALENT, "a direction"): mark(
-        "{relation} by less than {delta:g} % (declared): {effect}, {where}; {blocks}"
-    ),
-    (Verdict.EQUIVALENT, "capacity"): mark(
-        "{baseline} and {variant} are equivalent: any difference in {metric} is within "
-        "±{delta:g} % (declared); {effect}, {where}; {blocks}"
-    ),
-    (Verdict.EQUIVALENT, ""): mark(
-        "{baseline} and {variant} are equivalent: {loads} any difference in {metric} is within "
-        "±{delta:g} % (declared); {effect}, {workload}; {blocks}"
-    ),
-    (Verdict.FASTER, "capacity"): mark(
-        "{variant} serves {percent} % ({confidence} {inside}) more transactions per second than "
-        "{baseline} while {objective}: {capacities}, {workload}"
-    ),
-    (Verdict.SLOWER, "capacity"): mark(
-        "{variant} serves {percent} % ({confidence} {inside}) fewer transactions per second than {baseline} "
-        "while {objective}: {capacities}, {workload}"
-    ),
-    (Verdict.UNDECIDED, ""): mark("Undecided: {text}"),
-    (Verdict.UNDECIDED, "capacity unknown"): mark("Undecided: {missed}, {where}; give {rates}"),
-    (Verdict.UNDECIDED, "unknown"): mark(
-        "Undecided: neither {variant} nor {baseline} kept up, so nothing is known of their {metric}, {where}"
-    ),
-    (Verdict.UNDECIDED, "unknown at some loads"): mark(
-        "Undecided over all loads: {loads} neither {variant} nor {baseline} kept up, so nothing is known of "
-        "their {metric} there; elsewhere: {known}, {workload}"
-    ),
-    (Verdict.UNDECIDED, "identical"): mark(
-        "{baseline} and {variant} are identical, and no difference is certain: {effect}"
-    ),
-    (Verdict.UNDECIDED, "identical, but different"): mark(
-        "{baseline} and {variant} are identical, but differ here: {effect}"
-    ),
-}
 
 
 def sentence(
@@ -127,7 +70,7 @@ def metric_sentence(comparison: Comparison) -> str:
         and is_plain
         and not (effect.is_significant or is_unknown(effect))
     ):
-        return compose(PATTERNS[Verdict.UNDECIDED, ""], text=_effect_between(comparison, effect))
+        return compose("Undecided: {text}", text=_effect_between(comparison, effect))
     return _text(comparison, None)
 
 
@@ -148,7 +91,7 @@ def _text(comparison: Comparison, block_s: float | None) -> str:
         case Verdict.UNFINISHED:
             done, planned = comparison.blocks
             return compose(
-                PATTERNS[Verdict.UNFINISHED, ""],
+                "Not finished ({done} of {planned} blocks): {variant} against {baseline}{so_far}, {where}",
                 done=done,
                 planned=planned,
                 variant=variant,
@@ -161,7 +104,8 @@ def _text(comparison: Comparison, block_s: float | None) -> str:
         case Verdict.TOO_FEW_BLOCKS:
             assert effect is not None
             text = compose(
-                PATTERNS[Verdict.TOO_FEW_BLOCKS, ""],
+                "Too few blocks for a verdict ({blocks}; {needed} are needed): {variant} against "
+                "{baseline}, {estimate}, {where}",
                 blocks=blocks_of(effect.blocks, comparison.blocks, comparison.blocks_at_most),
                 needed=comparison.judged.assessment.blocks_needed,
                 variant=variant,
@@ -253,15 +197,31 @@ def _capacity(comparison: Comparison, effect: Effect, *, faster: bool) -> Text:
         "capacities": capacities.text(),
         "workload": comparison.workload,
     }
-    return compose(PATTERNS[Verdict.FASTER if faster else Verdict.SLOWER, "capacity"], **values)
+    if faster:
+        return compose(
+            "{variant} serves {percent} % ({confidence} {inside}) more transactions per second than "
+            "{baseline} while {objective}: {capacities}, {workload}",
+            **values,
+        )
+    return compose(
+        "{variant} serves {percent} % ({confidence} {inside}) fewer transactions per second than {baseline} "
+        "while {objective}: {capacities}, {workload}",
+        **values,
+    )
 
 
 def _identical(comparison: Comparison, effect: Effect) -> Text:
     names = {"baseline": comparison.baseline, "variant": comparison.variant}
     shown = effect_text(comparison.scale.metric, effect, average=_has_several_loads(comparison))
-    ends = effect.interval_percent
-    form = "identical, but different" if ends and not ends[0] <= 0.0 <= ends[1] else "identical"
-    return compose(PATTERNS[Verdict.UNDECIDED, form], effect=shown, **names)
+    if effect.is_significant:
+        return compose(
+            "{baseline} and {variant} are identical, but differ here: {effect}", effect=shown, **names
+        )
+    return compose(
+        "{baseline} and {variant} are identical, and no difference is certain: {effect}",
+        effect=shown,
+        **names,
+    )
 
 
 def _loads_text(comparison: Comparison, indices: Sequence[int]) -> str:
@@ -308,16 +268,21 @@ def _equivalent(comparison: Comparison, effect: Effect) -> Text:
     if effect.is_significant and (floor is None or abs(effect.effect_percent) > floor):
         faster = (effect.effect_percent > 0) == comparison.scale.higher_is_faster
         return compose(
-            PATTERNS[Verdict.EQUIVALENT, "a direction"],
+            "{relation} by less than {delta:g} % (declared): {effect}, {where}; {blocks}",
             relation=relation(metric, comparison.variant, comparison.baseline, faster=faster),
             **parts,
         )
     parts |= {"metric": metric_text(metric), **names}
     if comparison.capacities is not None:
-        return compose(PATTERNS[Verdict.EQUIVALENT, "capacity"], **parts)
+        return compose(
+            "{baseline} and {variant} are equivalent: any difference in {metric} is within ±{delta:g} % "
+            "(declared); {effect}, {where}; {blocks}",
+            **parts,
+        )
     at = [pair.at for pair in comparison.pairs]
     return compose(
-        PATTERNS[Verdict.EQUIVALENT, ""],
+        "{baseline} and {variant} are equivalent: {loads} any difference in {metric} is within ±{delta:g} % "
+        "(declared); {effect}, {workload}; {blocks}",
         loads=each_load(at) if _has_several_loads(comparison) else loads(at),
         workload=comparison.workload,
         **parts,
@@ -329,7 +294,7 @@ def _undecided(comparison: Comparison, effect: Effect, block_s: float | None) ->
     text = _effect_between(comparison, effect)
     if is_unknown(effect) and capacities is not None:
         text = compose(
-            PATTERNS[Verdict.UNDECIDED, "capacity unknown"],
+            "Undecided: {missed}, {where}; give {rates}",
             missed=capacities.missed_text(),
             where=_where(comparison),
             rates=capacities.rates_to_give(),
@@ -337,7 +302,7 @@ def _undecided(comparison: Comparison, effect: Effect, block_s: float | None) ->
     elif is_unknown(effect):
         text = _neither_kept_up(comparison)
     else:
-        text = compose(PATTERNS[Verdict.UNDECIDED, ""], text=text)
+        text = compose("Undecided: {text}", text=text)
     extra: list[str] = []
     words = metric_wording(comparison.scale.metric)
     for direction, but in ((Verdict.FASTER, words.but_better), (Verdict.SLOWER, words.but_worse)):
@@ -368,9 +333,15 @@ def _neither_kept_up(comparison: Comparison) -> Text:
         "metric": metric_text(comparison.scale.metric),
     }
     if not known_loads or not unknown:
-        return compose(PATTERNS[Verdict.UNDECIDED, "unknown"], where=_where(comparison), **parts)
+        return compose(
+            "Undecided: neither {variant} nor {baseline} kept up, so nothing is known of their {metric}, "
+            "{where}",
+            where=_where(comparison),
+            **parts,
+        )
     return compose(
-        PATTERNS[Verdict.UNDECIDED, "unknown at some loads"],
+        "Undecided over all loads: {loads} neither {variant} nor {baseline} kept up, so nothing is known of "
+        "their {metric} there; elsewhere: {known}, {workload}",
         loads=_loads_text(comparison, unknown),
         known=_loads_and_effects(comparison, known_loads),
         workload=comparison.workload,
@@ -395,7 +366,7 @@ def _not_comparable(comparison: Comparison) -> str:
         first = comparison.stops[0]
         more = sorted({stop.code for stop in comparison.stops[1:]} - {first.code})
         text = compose(
-            PATTERNS[Verdict.NOT_COMPARABLE, "a finding"],
+            "{variant} and {baseline} are not comparable: {text} ({code})",
             text=first.clause,
             code=first.code,
             **names,
@@ -413,17 +384,24 @@ def _not_comparable(comparison: Comparison) -> str:
         else:
             why = compose("the records of {names} do not contain it", names=join_words(without))
         return compose(
-            PATTERNS[Verdict.NOT_COMPARABLE, "no metric"],
+            "{metric} unknown, so {variant} and {baseline} cannot be compared by it: {why}",
             metric=metric,
             why=why,
             **names,
         )
     missing = [pair.at for pair in comparison.pairs if not pair.baseline]
     if not missing:
-        return compose(PATTERNS[Verdict.NOT_COMPARABLE, "no block"], **names)
+        return compose(
+            "No block holds {variant} and {baseline} at every load, so they cannot be compared (R04)", **names
+        )
     incomplete = [name for name in (variant, baseline) if name in comparison.incomplete_variants]
     if not incomplete:
-        return compose(PATTERNS[Verdict.NOT_COMPARABLE, "no common block"], loads=loads(missing), **names)
+        return compose(
+            "{variant} and {baseline} have no result {loads} in the same block, so {variant} and {baseline} "
+            "cannot be compared over the whole range (R04)",
+            loads=loads(missing),
+            **names,
+        )
     return compose_count(
         len(incomplete),
         "{incomplete} has no result {loads}, so {variant} and {baseline} cannot be compared over the whole "

@@ -285,15 +285,16 @@ def change(effect: Effect) -> str:
 
 def loads(points: Sequence[PointDict]) -> Text:
     """Loads as text: at 10, 20 and 40 connections; at 8 loads from 1 to 128 connections."""
-    return compose("at {loads}", loads=_listed_loads(points))
+    return compose("at {loads}", loads=listed_loads(points))
 
 
 def each_load(points: Sequence[PointDict]) -> Text:
     """Several loads, each by itself: at each of 10, 20 and 40 connections."""
-    return compose("at each of {loads}", loads=_listed_loads(points))
+    return compose("at each of {loads}", loads=listed_loads(points))
 
 
-def _listed_loads(points: Sequence[PointDict]) -> Text:
+def listed_loads(points: Sequence[PointDict]) -> Text:
+    """8, 16 and 32 connections; at least one load."""
     values = [Point.of(point).value for point in points]
     is_rate = Point.of(points[0]).unit == "rate"
     if len(values) > LISTED_LOADS:

@@ -49,6 +49,8 @@ Translate = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 Value = TypeVar("Value")
 # A key that the file omits if its value is None.
 Optional = Annotated[Value | None, Field(exclude_if=lambda value: value is None)]
+# A key that the file omits if its value is empty, 0 or false.
+NotEmpty = Annotated[Value, Field(exclude_if=lambda value: not value)]
 
 
 class DocumentPart(BaseModel):

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from dbdyno.experiment.metrics import FEW_PERCENTILES, PERCENTILES
-from dbdyno.store.document import Document, DocumentPart, Optional, PointDict
+from dbdyno.store.document import Document, DocumentPart, NotEmpty, Optional, PointDict
 from dbdyno.text import Composed
 
 # "server": the failure counts as throughput 0. "harness": dbdyno failed, so the trial does not count.
@@ -138,13 +138,9 @@ class Figures:
     """Scheduled transactions that were dropped."""
     backlog: int
     """Scheduled transactions that had not started at the end of the window."""
-    percentiles: Annotated[dict[str, float], Field(exclude_if=lambda value: not value)] = Field(
-        default_factory=dict
-    )
+    percentiles: NotEmpty[dict[str, float]] = Field(default_factory=dict)
     """Percentiles of latency that design.metrics names and that are not among those above."""
-    at_most: Annotated[dict[str, float], Field(exclude_if=lambda value: not value)] = Field(
-        default_factory=dict
-    )
+    at_most: NotEmpty[dict[str, float]] = Field(default_factory=dict)
     """Upper bounds of percentiles in `censored`, where more transactions are beyond them than are unknown."""
     cpu_us_per_transaction: Optional[float] = None
     """CPU time of the server's processes per transaction; absent if it was not read."""
@@ -152,7 +148,7 @@ class Figures:
     """Class of each error code, such as "deadlock"; empty in records of older engines."""
     row_count_mismatches: int = 0
     """Statements that returned or changed an unexpected number of rows."""
-    rate_limit_wait: Annotated[float, Field(exclude_if=lambda value: not value)] = 0.0
+    rate_limit_wait: NotEmpty[float] = 0.0
     """Share of the connections' time in which they waited because of load.max_rate."""
     statements: int = 0
     """Number of statements executed."""
@@ -165,7 +161,7 @@ class Figures:
     """CPU time of the load generator over wall-clock time, per thread: 1 is one busy CPU per thread."""
     generator_lag_us: float = 0.0
     """99th percentile of the load generator's delay in the worst interval, in microseconds."""
-    generator_delay_us: Annotated[float, Field(exclude_if=lambda value: not value)] = 0.0
+    generator_delay_us: NotEmpty[float] = 0.0
     """99th percentile of the time between the arrival of a reply and its reading, in microseconds."""
     generator_steal: float = 0.0
     """Share of CPU time that the hypervisor gave to other machines."""
@@ -252,20 +248,16 @@ class MeasuredTrial:
     the warm-up; window / first half of the warm-up."""
     foreign: float | None = None
     """Share of the CPUs of server and client that other processes used; null if it was not measured."""
-    foreign_stays: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
+    foreign_stays: NotEmpty[bool] = False
     """Whether an override of D06 leaves what that cost in the effects."""
     slices: Optional[Mapping[int, float]] = None
     """Number of each slice that counts -> transactions per second; only in trials in slices."""
-    distribution_us: Annotated[tuple[float, ...], Field(exclude_if=lambda value: not value)] = ()
+    distribution_us: NotEmpty[tuple[float, ...]] = ()
     """Latency at 1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.995 and 99.999 % of the
     transactions; without those beyond which fewer than 10 transactions are."""
-    statements: Annotated[dict[str, StatementFigures], Field(exclude_if=lambda value: not value)] = Field(
-        default_factory=dict
-    )
+    statements: NotEmpty[dict[str, StatementFigures]] = Field(default_factory=dict)
     """The kinds of statements by name; empty in slices."""
-    background: Annotated[dict[str, BackgroundFigures], Field(exclude_if=lambda value: not value)] = Field(
-        default_factory=dict
-    )
+    background: NotEmpty[dict[str, BackgroundFigures]] = Field(default_factory=dict)
     """The background loads by name."""
     ticks: Optional[Ticks] = None
     """Transactions in spans of 100 ms or a multiple of it; absent in slices."""

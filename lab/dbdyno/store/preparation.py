@@ -20,7 +20,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NotRequired, TypedDict
+from typing import Any, BinaryIO, NotRequired, TypedDict, cast
 
 from dbdyno.finding import FreeForm
 from dbdyno.store import files
@@ -43,16 +43,18 @@ class Ceiling(TypedDict):
 
 def read_ceilings(run: Run) -> dict[str, Ceiling]:
     """Title of a workload -> its ceiling; {} if none was measured. Raises StoreProblem."""
-    path = run.path / CEILING
-    if not path.exists():
-        return {}
-    value: dict[str, Ceiling] = files.read_json(path)["workloads"]
-    return value
+    stored = _read(run, CEILING)
+    return stored["workloads"] if stored else {}
 
 
 def write_ceilings(run: Run, value: dict[str, Ceiling]) -> None:
     """Write ceiling.json. Raises StoreProblem."""
     files.write_json(run.path / CEILING, {"schema": 1, "workloads": value})
+
+
+def _read(run: Run, name: str) -> Any:
+    path = run.path / name
+    return files.read_json(path) if path.exists() else None
 
 
 class Usage(TypedDict):
@@ -93,11 +95,7 @@ class Workers(TypedDict):
 
 def read_workers(run: Run) -> Workers | None:
     """workers.json; None if the run has none. Raises StoreProblem."""
-    path = run.path / WORKERS
-    if not path.exists():
-        return None
-    value: Workers = files.read_json(path)
-    return value
+    return cast("Workers | None", _read(run, WORKERS))
 
 
 def write_workers(run: Run, value: Workers) -> None:
@@ -151,11 +149,7 @@ class WarmupTrials(TypedDict):
 
 def read_warmup_trials(run: Run) -> WarmupTrials | None:
     """warmup_trials.json; None if the run has none. Raises StoreProblem."""
-    path = run.path / WARMUP_TRIALS
-    if not path.exists():
-        return None
-    value: WarmupTrials = files.read_json(path)
-    return value
+    return cast("WarmupTrials | None", _read(run, WARMUP_TRIALS))
 
 
 def write_warmup_trials(run: Run, value: WarmupTrials) -> None:

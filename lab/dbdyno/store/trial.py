@@ -168,16 +168,15 @@ class TrialWriter:
         """Open the file for the records of a background load; returns what appends one line. Raises
         StoreProblem.
         """
-        name = _background(title)
-        with files.store_errors(self._path / name):
-            self._files[name] = (self._path / name).open("ab", buffering=0)
-        return lambda line: self.append_event(line, name)
+        return self._open(_background(title))
 
     def open_engine(self, index: int) -> Callable[[bytes], None]:
         """Open the file for the records of one engine of a fleet; returns what appends one line. Raises
         StoreProblem.
         """
-        name = f"engine-{index + 1}.jsonl"
+        return self._open(f"engine-{index + 1}.jsonl")
+
+    def _open(self, name: str) -> Callable[[bytes], None]:
         with files.store_errors(self._path / name):
             self._files[name] = (self._path / name).open("ab", buffering=0)
         return lambda line: self.append_event(line, name)

@@ -14,6 +14,7 @@ from dbdyno.store.document import (
     DocumentPart,
     IntervalEnds,
     Metric,
+    NotEmpty,
     Optional,
     PointDict,
     SecondaryMetricKey,
@@ -131,9 +132,7 @@ class CombinedEffect(Effect):
     With `stopping` it is the smallest level of the procedure at which a look excludes 0, or 1."""
     sentence: Composed
     """The verdict as a sentence, with its caveats."""
-    caveats: Annotated[list[Composed], Field(exclude_if=lambda value: not value)] = Field(
-        default_factory=list
-    )
+    caveats: NotEmpty[list[Composed]] = Field(default_factory=list)
     """The caveats of the sentence, one by one; absent without any."""
 
     @property
@@ -224,9 +223,7 @@ class ServerCapacity(DocumentPart):
     Null if no measured rate meets the objective, or every rate does."""
     sentence: Composed
     """The capacity as a sentence, with its caveats."""
-    caveats: Annotated[list[Composed], Field(exclude_if=lambda value: not value)] = Field(
-        default_factory=list
-    )
+    caveats: NotEmpty[list[Composed]] = Field(default_factory=list)
     """The caveats of the sentence, one by one; absent without any."""
 
     @property
@@ -314,9 +311,7 @@ class FactorEffect(Effect):
     """p-value of the hypothesis "no effect"; null if the run is unfinished."""
     sentence: Composed
     """The verdict as a sentence, with its caveats."""
-    caveats: Annotated[list[Composed], Field(exclude_if=lambda value: not value)] = Field(
-        default_factory=list
-    )
+    caveats: NotEmpty[list[Composed]] = Field(default_factory=list)
     """The caveats of the sentence, one by one; absent without any."""
 
     @property

@@ -99,7 +99,9 @@ def _contrast(
     series: Sequence[Series], contrasts: Sequence[Contrast], claim: Claim, names: Subjects
 ) -> Contrast | None:
     """The contrast that a claim is about."""
-    suitable = [contrast for contrast in contrasts if _fits(contrast, claim.about)]
+    suitable = [
+        contrast for contrast in contrasts if claim.about.fits(is_throughput=contrast.figure in THROUGHPUTS)
+    ]
     if not suitable:
         return None
     if len(series) == 2:
@@ -120,11 +122,6 @@ def _is_foreign(claim: Claim, series: Sequence[Series]) -> bool:
 def _subjects(series: Sequence[Series]) -> Subjects:
     """Distinguishes series by their names and the headings above them."""
     return Subjects([f"{entry.label} {entry.heading.text}" for entry in series])
-
-
-def _fits(contrast: Contrast, about: About) -> bool:
-    is_throughput = contrast.figure in THROUGHPUTS
-    return about is About.EITHER or (about is About.THROUGHPUT) == is_throughput
 
 
 def _lines(contrast: Contrast) -> Sequence[int]:

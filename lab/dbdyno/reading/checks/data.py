@@ -168,7 +168,6 @@ _CREATE = linear(r"(?<!\s)\s*+CREATE\s++TABLE\s", re.IGNORECASE)
 _COUNTED = linear(r"count\(\*\)\s*+(?::|=)\s*+(\d++)", re.IGNORECASE)
 _COUNT_HEADING = linear(r"(?<!\s)\s*+\|?\s*+count(?:\(\*\))?\s*+\|?\s*+$", re.IGNORECASE)
 _COUNT_CELL = linear(r"(?<!\s)\s*+\|?\s*+(?<!\d)(\d{1,15}+)\s*+\|?\s*+$")
-_STATEMENT_LINES = 60
 _BOX_LINES = 3
 
 
@@ -192,14 +191,15 @@ def counted_rows(document: Document) -> Iterator[Mistake]:
     texts = document.texts
     while index < len(texts):
         if _INSERT.match(texts[index]):
-            statement, last = _statement(texts, index)
+            lines = document.statement(index)
+            statement = "\n".join(lines).rstrip("; \n")
             parsed += len(statement)
             if len(statement) > SQL_MAX or parsed > SQL_TOTAL_MAX:
                 _leave_out(document, statement, index)
                 tables.clear()
             else:
                 _insert(statement, index, tables)
-            index = last
+            index += max(0, len(lines) - 1)
         elif _CREATE.match(texts[index]):
             tables.clear()
         elif (rows := _count(texts, index)) is not None and len(tables) == 1:
@@ -228,15 +228,6 @@ def _leave_out(document: Document, statement: str, index: int) -> None:
         total=SQL_TOTAL_MAX,
     )
     document.left_out.add("sql", document.numbers[index], text)
-
-
-def _statement(texts: Sequence[str], first: int) -> tuple[str, int]:
-    lines: list[str] = []
-    for index in range(first, min(len(texts), first + _STATEMENT_LINES)):
-        lines.append(texts[index])
-        if texts[index].rstrip().endswith(";"):
-            return "\n".join(lines).rstrip("; \n"), index
-    return "", first
 
 
 def _insert(statement: str, index: int, tables: dict[str, _Table]) -> None:

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.reading.document import Document
-from dbdyno.reading.limits import decimal, linear, whole
-from dbdyno.reading.result import Figure, Result
+from dbdyno.reading.limits import linear, whole
+from dbdyno.reading.result import Figure, Result, keep
 
 _SECONDS = linear(r"(Average|Minimum|Maximum) number of seconds to run all queries:\s*(\d[\d.]*)")
 _CLIENTS = linear(r"Number of clients running queries:\s*(\d+)")
@@ -49,8 +49,7 @@ def _result(document: Document, first: int, label: str) -> Result:
         if index - last > _LINES_MAX or (index > first and "Average number of seconds" in text):
             break
         if match := _SECONDS.search(text):
-            if (value := decimal(match[2])) is not None:
-                figures.setdefault(_NAMES[match[1]], Figure(value, index))
+            keep(figures, _NAMES[match[1]], match[2], index)
         elif match := _CLIENTS.search(text):
             clients = whole(match[1])
         elif match := _QUERIES.search(text):

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from dbdyno.reading.document import Document
 from dbdyno.reading.limits import decimal, linear, whole
-from dbdyno.reading.result import Figure, Result
+from dbdyno.reading.result import Figure, Result, keep
 
 _VERSION = linear(r"pgbench \((?:PostgreSQL\) )?(\d[\d.]*\w*)")
 _TYPE = linear(r"transaction type:(.{0,200})")
@@ -140,9 +140,7 @@ def _take(text: str, index: int, figures: dict[str, Figure]) -> bool:
     """Adds the figure of a line; whether it has one."""
     for name, pattern in _LINES:
         if match := pattern.search(text):
-            value = decimal(next(group for group in match.groups() if group))
-            if value is not None:
-                figures.setdefault(name, Figure(value, index))
+            keep(figures, name, next(group for group in match.groups() if group), index)
             return True
     return False
 

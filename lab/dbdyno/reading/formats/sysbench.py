@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 
 from dbdyno.reading.document import Document
 from dbdyno.reading.limits import decimal, linear, whole
-from dbdyno.reading.result import Figure, Result
+from dbdyno.reading.result import Figure, Result, keep
 
 _THREADS = linear(r"Number of threads:\s*(\d+)")
 _VERSION = linear(r"sysbench (\d[\w.\-]*)(?: \(|:|$)")
@@ -219,18 +219,12 @@ def _take(text: str, index: int, figures: dict[str, Figure]) -> bool:
     if not _FIGURE.search(text):
         return False
     if match := _PERCENTILE.search(text):
-        _keep(figures, f"p{match[1]}_ms", match[2], index)
+        keep(figures, f"p{match[1]}_ms", match[2], index)
         return True
     for name, pattern in _LINES:
         if match := pattern.search(text):
-            _keep(figures, name, match[1], index)
+            keep(figures, name, match[1], index)
             if name in _RATES and (rate := _RATE.search(text)):
-                _keep(figures, _RATES[name], rate[1], index)
+                keep(figures, _RATES[name], rate[1], index)
             return True
     return False
-
-
-def _keep(figures: dict[str, Figure], name: str, number: str, index: int) -> None:
-    """Adds a figure, unless it is no number or the summary has it already."""
-    if (value := decimal(number)) is not None:
-        figures.setdefault(name, Figure(value, index))
