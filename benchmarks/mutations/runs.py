@@ -34,7 +34,7 @@ def measure(count: int, seed: int, folder: Path) -> Tally:
         shutil.rmtree(copied, ignore_errors=True)
         shutil.copytree(base, copied, copy_function=_link)
         changed = _mutate(copied, names, generator)
-        output = generator.choice((Format.MD, Format.JSON, Format.CSV))
+        output: Format = generator.choice(("md", "json", "csv"))
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             is_accepted = generator.random() < 0.8
             tally.add(changed, lambda: report(copied, output, accept_changes=is_accepted))  # noqa: B023 — called at once.

@@ -8,12 +8,13 @@ ones also have a phrase.
 
 from __future__ import annotations
 
-import bisect
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
+
+import numpy as np
 
 from dbdyno.result_text import three_digits
 from dbdyno.server_record import CountersRecord, EdgesRecord, ServerRecord
@@ -31,7 +32,7 @@ class Measure:
     key: str
     # Name in tables.
     title: str
-    group: Group
+    group: Group = "resource"
     # The smallest step of the counter, in the measure's unit.
     quantum: float = 1.0
     # For sentences, with {amount}, which has the unit: "makes {amount} context switches".
@@ -46,22 +47,11 @@ PAGE_KIB = 4.0
 
 RESOURCES: tuple[Measure, ...] = (
     Measure("cpu_us", compose("CPU time"), "resource", CPU_TICK_US, mark("uses {amount} of CPU time"), "us"),
+    Measure("context_switches", compose("context switches"), phrase=mark("makes {amount} context switches")),
     Measure(
-        "context_switches",
-        compose("context switches"),
-        "resource",
-        1.0,
-        mark("makes {amount} context switches"),
+        "cpu_wait_us", compose("run-queue wait"), phrase=mark("has a run-queue wait of {amount}"), unit="us"
     ),
-    Measure(
-        "cpu_wait_us",
-        compose("run-queue wait"),
-        "resource",
-        1.0,
-        mark("has a run-queue wait of {amount}"),
-        "us",
-    ),
-    Measure("disk_reads", compose("disk reads"), "resource", 1.0, mark("makes {amount} disk reads")),
+    Measure("disk_reads", compose("disk reads"), phrase=mark("makes {amount} disk reads")),
     Measure(
         "read_kib",
         compose("read from storage"),
@@ -70,7 +60,7 @@ RESOURCES: tuple[Measure, ...] = (
         mark("reads {amount} from storage"),
         "KiB",
     ),
-    Measure("disk_writes", compose("disk writes"), "resource", 1.0, mark("makes {amount} disk writes")),
+    Measure("disk_writes", compose("disk writes"), phrase=mark("makes {amount} disk writes")),
     Measure(
         "write_kib",
         compose("written to storage"),
@@ -79,14 +69,12 @@ RESOURCES: tuple[Measure, ...] = (
         mark("writes {amount} to storage"),
         "KiB",
     ),
-    Measure("read_calls", compose("read calls"), "resource", 1.0, mark("makes {amount} read calls")),
-    Measure("write_calls", compose("write calls"), "resource", 1.0, mark("makes {amount} write calls")),
+    Measure("read_calls", compose("read calls"), phrase=mark("makes {amount} read calls")),
+    Measure("write_calls", compose("write calls"), phrase=mark("makes {amount} write calls")),
     Measure(
         "major_faults",
         compose("major page faults"),
-        "resource",
-        1.0,
-        mark("waits for {amount} pages that were swapped or dropped"),
+        phrase=mark("waits for {amount} pages that were swapped or dropped"),
     ),
     Measure("cpu_user_us", compose("CPU time, user"), "part", CPU_TICK_US, unit="us"),
     Measure("cpu_system_us", compose("CPU time, system"), "part", CPU_TICK_US, unit="us"),
@@ -247,25 +235,17 @@ def amount(measure: Measure, value: float) -> str:
     return f"{three_digits(value / factor)} {unit}"
 
 
-KIB = 1024.0
-# Key of a measure -> the sampled values that it adds up, and the factor that converts them to its unit.
-_SAMPLED: Mapping[str, tuple[tuple[str, ...], float]] = {
-    "cpu_us": (("cpu_user_s", "cpu_system_s"), 1e6),
-    "cpu_user_us": (("cpu_user_s",), 1e6),
-    "cpu_system_us": (("cpu_system_s",), 1e6),
-    "proxy_cpu_us": (("proxy_cpu_s",), 1e6),
-    "cpu_wait_us": (("cpu_wait_s",), 1e6),
-    "context_switches": (("context_switches",), 1.0),
-    "context_switches_voluntary": (("context_switches_voluntary",), 1.0),
-    "context_switches_involuntary": (("context_switches_involuntary",), 1.0),
-    "major_faults": (("major_faults",), 1.0),
-    "read_kib": (("read_bytes",), 1 / KIB),
-    "write_kib": (("write_bytes",), 1 / KIB),
-    "disk_reads": (("disk_reads",), 1.0),
-    "disk_writes": (("disk_writes",), 1.0),
-    "read_calls": (("read_calls",), 1.0),
-    "write_calls": (("write_calls",), 1.0),
+# The sampled values that a measure adds up, if they are not one of its own name; and what converts them.
+_SAMPLED: Mapping[str, tuple[str, ...]] = {
+    "cpu_us": ("cpu_user_s", "cpu_system_s"),
+    "cpu_user_us": ("cpu_user_s",),
+    "cpu_system_us": ("cpu_system_s",),
+    "proxy_cpu_us": ("proxy_cpu_s",),
+    "cpu_wait_us": ("cpu_wait_s",),
+    "read_kib": ("read_bytes",),
+    "write_kib": ("write_bytes",),
 }
+_FACTORS = {"us": 1e6, "KiB": 1 / 1024.0, "": 1.0}
 # Reads and writes are counted by the device that stores the data. If it has no counters (tmpfs, nfs,
 # overlay), the read and write calls of the server's processes replace them.
 _REPLACES = {"read_calls": "disk_reads", "write_calls": "disk_writes"}
@@ -278,8 +258,7 @@ _NOT_COSTS = frozenset(
     }
 )
 # All values that dbdyno samples. Other names come from the user's `sample` command.
-SAMPLED_NAMES = _NOT_COSTS.union(*(names for names, _ in _SAMPLED.values()))
-assert _SAMPLED.keys() == BY_KEY.keys()
+SAMPLED_NAMES = _NOT_COSTS.union(*(_SAMPLED.get(key, (key,)) for key in BY_KEY))
 
 
 @dataclass(frozen=True)
@@ -329,30 +308,21 @@ def costs(server: ServerRecord, ticks: Sequence[tuple[int, int]], start_unix_us:
 def transactions_between(ticks: Sequence[tuple[int, int]], first_us: float, last_us: float) -> float:
     """The number of transactions that ended between two times, by linear interpolation within a tick."""
     ends = [0, *(at for at, _ in ticks)]
-    sums = [0.0]
-    for _, events in ticks:
-        sums.append(sums[-1] + events)
-
-    def until(at: float) -> float:
-        index = bisect.bisect_left(ends, at)
-        if index == 0 or index == len(ends):
-            return sums[min(index, len(sums) - 1)]
-        share = (at - ends[index - 1]) / (ends[index] - ends[index - 1])
-        return sums[index - 1] + share * (sums[index] - sums[index - 1])
-
-    return until(last_us) - until(first_us)
+    sums = np.cumsum([0, *(events for _, events in ticks)])
+    first, last = np.interp([first_us, last_us], ends, sums)
+    return float(last - first)
 
 
 def _resources(begin: CountersRecord, end: CountersRecord) -> Iterator[tuple[Measure, float]]:
     before, after = ({**edge["host"], **edge["process"]} for edge in (begin, end))
     both = before.keys() & after.keys()
-    for key, (names, factor) in _SAMPLED.items():
+    for measure in RESOURCES:
+        names = _SAMPLED.get(measure.key, (measure.key,))
         if both.issuperset(names):
             growth = sum(after[name] - before[name] for name in names)
-            measure = BY_KEY[key]
-            if _REPLACES.get(key) in both:
-                measure = replace(measure, group="part")
-            yield measure, max(0.0, growth) * factor
+            factor = _FACTORS[measure.unit]
+            is_part = _REPLACES.get(measure.key) in both
+            yield replace(measure, group="part") if is_part else measure, max(0.0, growth) * factor
     # Counters of a `sample` command. A value that decreased is not a counter, or it was reset.
     for name in sorted(both - SAMPLED_NAMES):
         if after[name] >= before[name]:

@@ -67,7 +67,7 @@ def execute(running: Running, sql: str) -> None:
     running.server.query(sql.format("" if running.address.protocol == "postgresql" else "dbdyno."))
 
 
-def data(running: Running, action: str, *, yes: bool = False) -> subprocess.CompletedProcess[str]:
+def data(running: Running, action: Action, *, yes: bool = False) -> subprocess.CompletedProcess[str]:
     """The command within this process, which saves its start."""
     streams = io.StringIO(), io.StringIO()
     with (
@@ -76,7 +76,7 @@ def data(running: Running, action: str, *, yes: bool = False) -> subprocess.Comp
         contextlib.redirect_stderr(streams[1]),
     ):
         try:
-            data_command(Action(action), url(running.address), yes=yes)
+            data_command(action, url(running.address), yes=yes)
             code = 0
         except Problem as problem:
             print_problem(problem)

@@ -143,7 +143,7 @@ variables = {{ {name} = "{value}" }}
         return text
 
     def data(
-        self, action: str, *, yes: bool = True, forget: bool = False
+        self, action: Action, *, yes: bool = True, forget: bool = False
     ) -> subprocess.CompletedProcess[str]:
         """The command within this process, which saves its start."""
         streams = io.StringIO(), io.StringIO()
@@ -153,7 +153,7 @@ variables = {{ {name} = "{value}" }}
             contextlib.redirect_stderr(streams[1]),
         ):
             try:
-                data_command(Action(action), self.url, yes=yes, forget=forget)
+                data_command(action, self.url, yes=yes, forget=forget)
                 code = 0
             except Problem as problem:
                 print_problem(problem)

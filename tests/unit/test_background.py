@@ -17,7 +17,7 @@ from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
 from dbdyno.experiment.slices import can_alternate
 from dbdyno.rules.background import background_loads, is_short
-from dbdyno.run.background import BackgroundEnded, _Loads
+from dbdyno.run.background import BackgroundEnded, BackgroundLoads
 from dbdyno.run.engine import Engine
 from dbdyno.run.plan import SEQUENCE_DISTANCE, background_plan, trial_plan
 from dbdyno.store import Run
@@ -191,7 +191,7 @@ def test_all_loads_have_one_limit_for_their_start(tmp_path: Path, monkeypatch: p
     )
     program.chmod(0o755)
     plans = {"first": {"name": "first"}, "second": {"name": "second"}}
-    loads = _Loads(plans, {}, None, Engine(program), lambda _title: lambda _line: None)
+    loads = BackgroundLoads(plans, {}, None, Engine(program), lambda _title: lambda _line: None)
     began = time.monotonic()
     with (
         pytest.raises(BackgroundEnded, match=r"the background load second .* did not start within 2 s"),

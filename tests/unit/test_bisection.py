@@ -212,9 +212,9 @@ def test_variants_of_the_file_are_the_candidates_if_it_has_both_ends(file: Path)
     document = read_document(file, None, [])
     assert choose_versions(document, ends(), file.parent).names == ["14", "15", "16", "18"]
     assert choose_versions(document, ends("18", "15"), file.parent).names == ["18", "16", "15"]
-    assert choose_versions(document, ends(over=Over.VERSIONS, candidates="a"), file.parent).over == "versions"
+    assert choose_versions(document, ends(over="versions", candidates="a"), file.parent).over == "versions"
     with pytest.raises(Problem, match="no such variant"):
-        choose_versions(document, ends(bad="19", over=Over.VARIANTS), file.parent)
+        choose_versions(document, ends(bad="19", over="variants"), file.parent)
 
 
 def test_versions_between_two_are_of_one_source_and_in_their_direction(
@@ -257,11 +257,11 @@ def test_the_ends_are_of_the_source_of_the_versions_between_them(
     [
         (TEMPLATE, ends("14", "14"), "both 14"),
         (TEMPLATE, ends(build="make"), "--build has no effect"),
-        (TEMPLATE, ends(over=Over.VARIANTS, candidates="a"), "--candidates has no effect"),
+        (TEMPLATE, ends(over="variants", candidates="a"), "--candidates has no effect"),
         (TEMPLATE, ends(candidates="16,16"), "twice"),
-        (TEMPLATE, ends(over=Over.COMMITS), "the same for every commit"),
-        (TEMPLATE.replace("postgresql", "{build}"), ends(over=Over.COMMITS), "no command builds"),
-        (TEMPLATE, ends(over=Over.COMMITS, build="'"), "No closing quotation"),
+        (TEMPLATE, ends(over="commits"), "the same for every commit"),
+        (TEMPLATE.replace("postgresql", "{build}"), ends(over="commits"), "no command builds"),
+        (TEMPLATE, ends(over="commits", build="'"), "No closing quotation"),
         (TEMPLATE + TEMPLATE.replace("template", "b"), ends(), "none of them is named 14"),
         (
             TEMPLATE.replace('product = "postgresql"', 'kind = "remote", url = "mysql://a@b/c"'),
@@ -350,7 +350,7 @@ def test_the_ends_are_built_while_no_other_dbdyno_measures(
             file,
             "v0",
             "HEAD",
-            Over.COMMITS,
+            "commits",
             repository=repository,
             build=str(script),
             results=tmp_path / "results",
@@ -406,7 +406,7 @@ def test_the_placeholders_of_a_commit_are_replaced(repository: Path, file: Path)
         FILE + '[[variant]]\nname = "x"\nserver = { config = "{build}/value", arguments = ["{candidate}"] }\n'
     )
     document = read_document(file, None, [])
-    options = ends("v0", "HEAD", Over.COMMITS, repository=str(repository), build="./install")
+    options = ends("v0", "HEAD", "commits", repository=str(repository), build="./install")
     versions = choose_versions(document, options, file.parent / "builds")
     name = versions.names[1]
     assert versions.variant(name) == {

@@ -9,7 +9,6 @@ import pytest
 from tests.schemas import require_valid
 from tests.unit.test_sql_experiment import HEAD, TARGET, errors, own, write
 
-from dbdyno.commands.options import TextFormat
 from dbdyno.commands.workloads import workloads
 from dbdyno.experiment import bundled
 from dbdyno.experiment.model import Experiment, SqlWorkload
@@ -213,7 +212,7 @@ def test_all_workloads_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()[1:]
     assert [line.split()[0] for line in lines] == [*DESCRIPTIONS, *bundled.names()]
     assert all(line.endswith(".") for line in lines)
-    workloads(output_format=TextFormat.JSON)
+    workloads(output_format="json")
     listed = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
     assert listed["micro/delete"]["options"]["rows"]["default"] == 1_000_000
     assert listed["oltp_read_only"]["options"]["table_size"]["default"] == 10_000

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.unit.stored_run import Making, judged
 
-from dbdyno.commands.report import Format, report
+from dbdyno.commands.report import report
 from dbdyno.problem import ExitCode
 from dbdyno.report.summary import summarize
 from dbdyno.store import EXPLAINED, JUDGED, VERDICT, ChangedRun, Run, StoreProblem, digests, files
@@ -41,7 +41,7 @@ def append(path: Path) -> None:
 
 def test_an_untouched_run_is_unchanged(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert Run.open(run).changed_files() == []
-    report(run, Format.JSON)
+    report(run, "json")
     assert json.loads(capsys.readouterr().out)["schema"]
     assert "R16" not in checks(run)
 
@@ -63,9 +63,9 @@ def test_accepted_changes_are_judged_and_marked(
     shutil.rmtree(run / "trials/0002")
     append(run / "trials/0003/trial.json")
     with pytest.raises(StoreProblem):
-        report(run, Format.MD)
+        report(run, "md")
     before = (run / VERDICT).read_bytes()
-    report(run, Format.MD, accept_changes=True)
+    report(run, "md", accept_changes=True)
     warning = "changed since it was measured: trials/0002, trials/0003/trial.json"
     assert warning in capsys.readouterr().out
     assert "R16" in checks(run)
@@ -74,7 +74,7 @@ def test_accepted_changes_are_judged_and_marked(
     path = run / "trials/0003/trial.json"
     path.write_bytes(path.read_bytes()[:-1])
     shutil.copytree(original / "trials/0002", run / "trials/0002")
-    report(run, Format.MD)
+    report(run, "md")
     assert "R16" not in checks(run)
     assert before == (run / VERDICT).read_bytes()
 
@@ -168,7 +168,7 @@ def test_what_is_lost_is_noticed_and_named(loss: str, run: Path, capsys: pytest.
     lose(run)
     edit_sentence(run)
     with pytest.raises(ChangedRun) as caught:
-        report(run, Format.JSON)
+        report(run, "json")
     assert name in caught.value.text
     assert caught.value.exit_code == ExitCode.NOT_COMPARABLE
     with pytest.raises(ChangedRun):
@@ -185,9 +185,9 @@ def test_what_is_lost_can_be_accepted(loss: str, run: Path, capsys: pytest.Captu
     if loss in ("a file is a link", "a link was added"):
         # No link is followed: there is nothing to judge in its place.
         with pytest.raises(StoreProblem, match=EVENTS if lose is link_file else "extra.svg"):
-            report(run, Format.MD, accept_changes=True)
+            report(run, "md", accept_changes=True)
         return
-    report(run, Format.MD, accept_changes=True)
+    report(run, "md", accept_changes=True)
     shown = capsys.readouterr().out
     assert "changed since it was measured" in shown
     assert name.partition(",")[0] in shown.replace("\\", "")
@@ -195,7 +195,7 @@ def test_what_is_lost_can_be_accepted(loss: str, run: Path, capsys: pytest.Captu
     assert "R16" in checks(run)
     # The judge has noted its own files, which does not restore what was lost.
     with pytest.raises(ChangedRun):
-        report(run, Format.MD)
+        report(run, "md")
 
 
 def edit_sentence(run: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_changed_verdict_is_computed_again(run: Path) -> None:
     before = (run / VERDICT).read_bytes()
     append(run / VERDICT)
     assert Run(run).changed_files() == [VERDICT]
-    report(run, Format.JSON, accept_changes=True)
+    report(run, "json", accept_changes=True)
     assert (run / VERDICT).read_bytes() == before
 
 
@@ -261,7 +261,7 @@ def test_a_foreign_or_damaged_file_has_one_sentence(name: str, kind: str, run: P
             deep = b"[" * 100_000
             path.write_bytes(gzip.compress(deep + b"\n") if name == EVENTS else deep)
     with pytest.raises(StoreProblem) as caught:
-        report(run, Format.JSON, accept_changes=True)
+        report(run, "json", accept_changes=True)
     assert name in caught.value.text
     assert "\n" not in caught.value.text
 
@@ -273,7 +273,7 @@ def test_a_run_of_an_older_version_has_no_digests(run: Path) -> None:
     (run / "experiment.json").write_text(json.dumps(stored))
     append(run / "trials/0001/trial.json")
     (run / EXPLAINED).unlink()
-    report(run, Format.JSON)
+    report(run, "json")
     assert "R16" not in checks(run)
 
 
@@ -281,4 +281,4 @@ def test_a_newer_version_is_named(run: Path) -> None:
     path = run / VERDICT
     path.write_text(path.read_text().replace('"schema": ', '"schema": 9', 1))
     with pytest.raises(StoreProblem, match="was written by a newer dbdyno"):
-        report(run, Format.JSON, accept_changes=True)
+        report(run, "json", accept_changes=True)

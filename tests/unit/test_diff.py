@@ -13,7 +13,6 @@ import pytest
 from tests.unit.stored_run import Arms, Making, make
 
 from dbdyno.commands.diff import diff
-from dbdyno.commands.options import TextFormat
 from dbdyno.experiment.model import Experiment, Factor, OltpWorkload
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.experiment.schedule import Trial
@@ -56,7 +55,7 @@ def stored(folder: Path, b: int, seed: int, **changes: Any) -> Path:
 
 
 def answer(capsys: pytest.CaptureFixture[str], first: Path, second: Path) -> dict[str, Any]:
-    diff(first, second, output_format=TextFormat.JSON)
+    diff(first, second, output_format="json")
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 

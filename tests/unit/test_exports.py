@@ -12,7 +12,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema_rs
 import pytest
@@ -76,7 +76,7 @@ def report(run: Run, export: str) -> str:
 
 
 def test_every_writer_is_a_format() -> None:
-    assert set(WRITERS) <= set(Format)
+    assert set(WRITERS) <= set(get_args(Format))
 
 
 def test_benchstat_lines_follow_the_format(run: Run) -> None:

@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema_rs
 import pytest
@@ -82,7 +82,7 @@ def test_the_committed_schema_is_that_of_the_models() -> None:
     assert (ROOT / "schema/experiment.schema.json").read_text() == schema_text(), "run make texts"
 
 
-@pytest.mark.parametrize("name", SchemaName)
+@pytest.mark.parametrize("name", get_args(SchemaName))
 def test_the_lab_has_the_schemas(name: SchemaName, capsys: pytest.CaptureFixture[str]) -> None:
     schema(name)
     assert capsys.readouterr().out == (ROOT / f"schema/{name}.schema.json").read_text()

@@ -19,7 +19,6 @@ from tests.unit.stored_run import Arms, Making, experiment, make, store
 
 from dbdyno.commands.history import history, spark_line
 from dbdyno.commands.option_document import as_toml
-from dbdyno.commands.options import TextFormat
 from dbdyno.commands.replicate import replicate
 from dbdyno.design.confirming import confirming_document, confirming_experiment
 from dbdyno.experiment.model import Experiment, ServerSpec
@@ -183,7 +182,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def answer(folder: Path, capsys: pytest.CaptureFixture[str], **options: Any) -> tuple[int, dict[str, Any]]:
     with pytest.raises(typer.Exit) as ended:
-        history("made", results=folder, output_format=TextFormat.JSON, **options)
+        history("made", results=folder, output_format="json", **options)
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return ended.value.exit_code, found
 

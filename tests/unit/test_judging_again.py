@@ -352,7 +352,7 @@ def test_every_form_of_the_report_says_which_judgement_it_shows(
 ) -> None:
     run = finished(tmp_path)
     assert gather(run).judgements == []
-    render(run, Format.MD, assignments=["design.delta_percent=15"], reason="3 % was a slip")
+    render(run, "md", assignments=["design.delta_percent=15"], reason="3 % was a slip")
     output = capsys.readouterr()
     statement = (
         "Chosen afterwards (design.delta_percent 15 instead of none): b is slower than a by less than 15 %"
@@ -384,7 +384,7 @@ def shown(run: Run, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def rendered(run: Run, capsys: pytest.CaptureFixture[str]) -> str:
-    render(run, Format.MD)
+    render(run, "md")
     return capsys.readouterr().out
 
 
@@ -402,12 +402,12 @@ def test_the_gate_has_the_exit_code_and_says_it_too(
 ) -> None:
     run = finished(tmp_path)
     with pytest.raises(typer.Exit) as ended:
-        render(run, Format.MD, assignments=["design.max_loss_percent=3"])
+        render(run, "md", assignments=["design.max_loss_percent=3"])
     assert ended.value.exit_code == 1
     gate = capsys.readouterr().err.splitlines()[-1]
     assert gate.startswith("Chosen afterwards (design.max_loss_percent 3 instead of none): gate: b against a")
     with pytest.raises(typer.Exit):
-        render(run, Format.MD, assignments=["design.delta_percent=15"], max_loss="20%")
+        render(run, "md", assignments=["design.delta_percent=15"], max_loss="20%")
     gate = capsys.readouterr().err.splitlines()[-1]
     assert gate.startswith("Chosen afterwards (design.delta_percent 15 instead of none): gate: b against a")
 
@@ -415,7 +415,7 @@ def test_the_gate_has_the_exit_code_and_says_it_too(
 def test_a_reason_alone_changes_nothing(tmp_path: Path) -> None:
     run = finished(tmp_path)
     with pytest.raises(Problem, match="--reason has no effect"):
-        render(run, Format.MD, reason="why")
+        render(run, "md", reason="why")
 
 
 def test_a_later_report_cannot_be_replicated(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from tests.unit.reading import codes_of, findings_of, reading_of, summary
 from tests.unit.test_read_command import run
 
 from dbdyno.commands.init import init
-from dbdyno.commands.read import ReadFormat
 from dbdyno.experiment.reading import read
 from dbdyno.problem import Problem
 
@@ -145,7 +144,7 @@ def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
 def test_two_files_are_two_variants(tmp_path: Path) -> None:
     for name, rate in (("before", 1000), ("after", 1200)):
         (tmp_path / f"{name}.txt").write_text(summary(8, rate) + summary(16, 2 * rate))
-    answer = run(tmp_path / "before.txt", tmp_path / "after.txt", output=ReadFormat.JSON)
+    answer = run(tmp_path / "before.txt", tmp_path / "after.txt", output="json")
     compared = json.loads(answer.stdout)[2]
     (change,) = (one for one in compared["changes"] if one["figure"] == "tps")
     assert (change["baseline"], change["variant"]) == ("before", "after")
@@ -160,7 +159,7 @@ def test_files_with_several_variants_are_compared_variant_by_variant(tmp_path: P
     for name, factor in (("old", 1), ("new", 2)):
         table = f"pool,clients,tps\noff,8,{100 * factor}\non,8,{150 * factor}\n"
         (tmp_path / f"{name}.csv").write_text(table)
-    compared = json.loads(run(tmp_path / "old.csv", tmp_path / "new.csv", output=ReadFormat.JSON).stdout)[2]
+    compared = json.loads(run(tmp_path / "old.csv", tmp_path / "new.csv", output="json").stdout)[2]
     assert [(one["variant"], one["change_percent"]) for one in compared["changes"]] == [
         ("new", [100.0]), ("new", [100.0]),
     ]  # fmt: skip

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import typer
@@ -146,7 +146,7 @@ def test_the_formats_are_those_of_the_command() -> None:
     )
     short = {"markdown": "md"}
     names = {short.get(name.lower(), name.lower()) for name in re.split(r", | or ", formats)}
-    assert names == set(Format)
+    assert names == set(get_args(Format))
 
 
 def test_the_number_of_published_benchmarks_is_that_of_the_case_studies() -> None:

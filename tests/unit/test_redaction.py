@@ -9,7 +9,6 @@ import pytest
 from tests.unit.test_read_command import run
 
 from dbdyno.commands.init import init
-from dbdyno.commands.read import ReadFormat
 from dbdyno.problem import Problem
 from dbdyno.reading.document import parse
 from dbdyno.redaction import redact, redact_document, until_password
@@ -97,9 +96,7 @@ def test_no_output_and_no_stored_file_has_a_password_of_a_document(place: str, t
         path.write_text(PLACES[place].replace("{}", text) + "\nsysbench oltp_read_only --threads=4 run\n")
         paths.append(path)
     results = tmp_path / "results"
-    printed = [
-        run(*paths, output=one, results=results) for one in (ReadFormat.TEXT, ReadFormat.JSON, ReadFormat.MD)
-    ]
+    printed = [run(*paths, output=one, results=results) for one in ("text", "json", "md")]
     texts = {"output": "".join(one.stdout + one.stderr for one in printed)}
     texts |= {str(path): path.read_text() for path in results.rglob("*") if path.is_file()}
     assert len(texts) > 2 * len(FORMS)

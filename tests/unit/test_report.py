@@ -16,7 +16,6 @@ from tests.unit.pages import Page, joined, page_of, undrawn
 from tests.unit.stored_run import Arms, Making, make, verdict_of
 
 from dbdyno import result_text
-from dbdyno.commands.report import Format
 from dbdyno.commands.report import report as show
 from dbdyno.report import formatting, tables
 from dbdyno.report import writing as report
@@ -379,8 +378,8 @@ def test_many_findings_alike_are_told_briefly(tmp_path: Path) -> None:
 
 def test_the_command_judges_a_run_that_was_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = make(tmp_path)
-    show(run.path, Format.JSON)
+    show(run.path, "json")
     assert json.loads(capsys.readouterr().out) == verdict_of(run)
-    show(run.path, Format.HTML)
+    show(run.path, "html")
     assert Path(capsys.readouterr().out.strip()) == run.path / "report.html"
     assert (run.path / "report.html").is_file()

@@ -15,7 +15,7 @@ from tests.unit.judged_run import Judged
 from tests.unit.pages import joined, page_of
 from tests.unit.stored_run import verdict_of
 
-from dbdyno.commands.report import NOT_RENDERED, Format
+from dbdyno.commands.report import NOT_RENDERED
 from dbdyno.commands.report import report as show
 from dbdyno.report import charts, rendering
 from dbdyno.report import writing as report
@@ -168,7 +168,7 @@ def test_a_mistake_in_a_chart_costs_the_charts_and_nothing_else(
     assert second == f"report: {run.path / 'report.html'}"
     assert "The charts could not be rendered: TypeError" in (run.path / "report.html").read_text()
     with pytest.raises(typer.Exit) as ended:
-        show(run.path, Format.SVG)
+        show(run.path, "svg")
     assert ended.value.exit_code == NOT_RENDERED
 
 
@@ -200,7 +200,7 @@ def test_the_verdict_of_an_older_dbdyno_is_judged_again_and_of_a_newer_one_refus
     files.write_json(run.path / VERDICT, {**verdict, "schema": 1, "comparisons": []})
     with pytest.raises(StoreProblem, match="has not been judged"):
         report.write(run)
-    show(run.path, Format.HTML)
+    show(run.path, "html")
     assert verdict_of(run)["schema"] == 3
     assert "not run" in joined(page_of(run).text)
     files.write_json(run.path / VERDICT, {**verdict, "schema": 4})

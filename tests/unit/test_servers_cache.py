@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.commands.servers import ServersAction, servers
+from dbdyno.commands.servers import servers
 from dbdyno.problem import Problem
 from dbdyno.servers import owned_folder
 from dbdyno.servers.sources.installed import install, list_installed
@@ -48,7 +48,7 @@ def test_a_removal_that_is_interrupted_leaves_no_installed_version(
 
     monkeypatch.setattr("dbdyno.servers.owned_folder.shutil.rmtree", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        servers(ServersAction.REMOVE, "postgresql", "18")
+        servers("remove", "postgresql", "18")
     assert list_installed() == []
     assert not installed.exists()
 
@@ -75,12 +75,12 @@ def test_only_an_installed_version_with_a_mark_is_removed(installed: Path, tmp_p
     installed.rename(elsewhere)
     installed.symlink_to(elsewhere)
     with pytest.raises(Problem, match="is a symbolic link, or has no mark"):
-        servers(ServersAction.REMOVE, "postgresql", "18", share_machine=True)
+        servers("remove", "postgresql", "18", share_machine=True)
     installed.unlink()
     elsewhere.rename(installed)
     (installed / owned_folder.MARK).unlink()
     with pytest.raises(Problem, match="has no mark of dbdyno"):
-        servers(ServersAction.REMOVE, "postgresql", "18", share_machine=True)
+        servers("remove", "postgresql", "18", share_machine=True)
     assert (installed / "server" / "bin").is_dir()
 
 
@@ -104,6 +104,6 @@ def test_an_installation_follows_no_link(tmp_path: Path, link: str, monkeypatch:
 
 def test_a_removal_need_not_wait(installed: Path) -> None:
     with pytest.raises(Problem, match="--share-machine is for remove"):
-        servers(ServersAction.LIST, share_machine=True)
-    servers(ServersAction.REMOVE, "postgresql", "18", share_machine=True)
+        servers("list", share_machine=True)
+    servers("remove", "postgresql", "18", share_machine=True)
     assert not installed.exists()

@@ -12,7 +12,6 @@ import pytest
 from tests.unit.stored_run import Making, make
 
 from dbdyno.commands.list import list as list_command
-from dbdyno.commands.options import TextFormat
 from dbdyno.commands.show import show
 from dbdyno.finding import Finding
 from dbdyno.problem import Problem
@@ -37,7 +36,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def listed(results: Path, capsys: pytest.CaptureFixture[str], **options: Any) -> list[dict[str, Any]]:
-    list_command(results=results, output_format=TextFormat.JSON, **options)
+    list_command(results=results, output_format="json", **options)
     found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
     return found
 
@@ -87,7 +86,7 @@ def test_every_run_is_one_line_and_says_why_it_has_no_verdict(
 def test_the_newest_are_listed_and_the_others_counted(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    list_command(results=results, limit=1, output_format=TextFormat.JSON)
+    list_command(results=results, limit=1, output_format="json")
     printed = capsys.readouterr()
     assert [one["number"] for one in json.loads(printed.out)] == [3]
     assert printed.err == "2 older runs are not shown (--all shows them)\n"

@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dbdyno.checks.register import Context, Moment, check
+from dbdyno.checks.register import Context, Moment, check, make_finding
 from dbdyno.experiment.dialect import DIALECTS, Dialect
 from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload, Variant, Workload
 from dbdyno.experiment.sql_reading import dialect_of
 from dbdyno.experiment.sql_text import first_word
-from dbdyno.finding import Finding, Level
+from dbdyno.finding import Finding
 from dbdyno.run.description import describe
 from dbdyno.servers.admin import answers
 from dbdyno.servers.admin.connection import AdminConnection
@@ -73,17 +73,15 @@ def _check_mysql(context: Context, server: Server) -> Iterator[Finding]:
         # For a named account, SHOW GRANTS leaves out the privileges of its roles.
         is_granted_directly = _has_privilege(admin, f"SHOW GRANTS FOR {account}")
     if not bypasses:
-        yield _pool_note(
-            context,
+        yield make_finding(
+            "note",
             compose(
                 "the load logs in as {account}, which lacks {bypass_privilege}: its connections go "
                 "through MySQL's thread pool. No role that is active at login grants the privilege",
                 account=account,
                 bypass_privilege=BYPASS_PRIVILEGE,
             ),
-            user=server.address().user,
-            account=account,
-            privilege=BYPASS_PRIVILEGE,
+            {"user": server.address().user, "account": account, "privilege": BYPASS_PRIVILEGE},
         )
         return
     if is_granted_directly:
@@ -96,8 +94,8 @@ def _check_mysql(context: Context, server: Server) -> Iterator[Finding]:
             account=account,
             privilege=BYPASS_PRIVILEGE,
         )
-    yield _pool_stop(
-        context,
+    yield make_finding(
+        "stop",
         compose(
             "the load's account {account} has {bypass_privilege}{through}: MySQL serves its "
             "connections in a group of their own, as if there were no thread pool",
@@ -105,10 +103,12 @@ def _check_mysql(context: Context, server: Server) -> Iterator[Finding]:
             bypass_privilege=BYPASS_PRIVILEGE,
             through=through,
         ),
+        {
+            "accounts": [account],
+            "privilege": BYPASS_PRIVILEGE,
+            "roles": [] if is_granted_directly else roles.split(","),
+        },
         compose("Use an account without it: {fix}", fix=fix),
-        accounts=[account],
-        privilege=BYPASS_PRIVILEGE,
-        roles=[] if is_granted_directly else roles.split(","),
     )
 
 
@@ -135,36 +135,28 @@ def _has_privilege(admin: AdminConnection, sql: str) -> bool:
 def _check_built_in(context: Context, server: Server, product: str, extra_port: str) -> Iterator[Finding]:
     address = server.address()
     if context.load.transport == "tcp" and str(address.port) == extra_port != "0":
-        yield _pool_stop(
-            context,
+        yield make_finding(
+            "stop",
             compose(
                 "the load connects to port {extra_port}, the extra_port, where {product} gives every "
                 "connection its own thread, outside of the thread pool",
                 extra_port=extra_port,
                 product=product,
             ),
+            {"extra_port": extra_port},
             compose("Connect to the main port of the server"),
-            extra_port=extra_port,
         )
     else:
-        yield _pool_note(
-            context,
+        yield make_finding(
+            "note",
             compose(
                 "the load logs in as {user} and does not use extra_port, so {product}'s thread pool "
                 "serves all its connections; no privilege exempts a user from it",
                 user=repr(address.user),
                 product=product,
             ),
-            user=address.user,
+            {"user": address.user},
         )
-
-
-def _pool_stop(context: Context, text: str, fix: str, **evidence: object) -> Finding:
-    return Finding(code="P22", level="stop", text=text, evidence=evidence, subject=context.subject, fix=fix)
-
-
-def _pool_note(context: Context, text: str, **evidence: object) -> Finding:
-    return Finding(code="P22", level="note", text=text, evidence=evidence, subject=context.subject)
 
 
 @check(
@@ -192,7 +184,7 @@ def proxy(context: Context, description: Description, variant: Variant) -> Itera
     pool = program.pool(facts["settings"], facts["version"])
     title = f"{program.title} {facts['version']}"
     for workload in context.workloads:
-        yield from _proxy_limits(context, title, pool, _clients(context.experiment, workload, variant))
+        yield from _proxy_limits(title, pool, _clients(context.experiment, workload, variant))
         if not pool.is_per_session:
             yield from _proxy_mode(context, title, pool, workload, variant)
     assignments = ", ".join(f"{name} = {text}" for name, text in facts["set_by_dbdyno"].items())
@@ -200,7 +192,7 @@ def proxy(context: Context, description: Description, variant: Variant) -> Itera
     if assignments:
         text = compose("{text}; dbdyno set {own}", text=text, own=assignments)
     evidence = {key: facts[key] for key in ("program", "version", "binary", "settings", "set_by_dbdyno")}
-    yield Finding("P25", "note", text, evidence, context.subject)
+    yield make_finding("note", text, evidence)
 
 
 def _clients(experiment: Experiment, workload: Workload, variant: Variant) -> int:
@@ -220,14 +212,13 @@ def server_connections(variant: Variant, connections: int) -> int:
     return min(connections, size) if size else connections
 
 
-def _proxy_limits(context: Context, title: str, pool: Pool, number: int) -> Iterator[Finding]:
+def _proxy_limits(title: str, pool: Pool, number: int) -> Iterator[Finding]:
     limits = [(pool.clients_setting, pool.clients, number + _OWN_CLIENTS)]
     if pool.is_per_session:
         limits.append((pool.size_setting, pool.size, number))
     for name, limit, need in limits:
         if 0 < limit < need:
-            yield _proxy_finding(
-                context,
+            yield make_finding(
                 "stop",
                 compose(
                     "{name} of {title} is {limit:,}, and the load needs {need:,}: the other connections "
@@ -237,6 +228,7 @@ def _proxy_limits(context: Context, title: str, pool: Pool, number: int) -> Iter
                     limit=limit,
                     need=need,
                 ),
+                {},
                 compose(
                     "Set {name} = {need} under [variant.proxy.settings], or lower [load] connections",
                     name=name,
@@ -253,8 +245,7 @@ def _proxy_mode(
         describe(context.experiment, workload, protocol, variant).prepared_per_connection
     )
     if uses_prepared and not pool.keeps_prepared:
-        yield _proxy_finding(
-            context,
+        yield make_finding(
             "stop",
             compose(
                 "{workload} prepares statements, and {title} gives a client another connection to the server "
@@ -262,12 +253,12 @@ def _proxy_mode(
                 workload=workload.title,
                 title=title,
             ),
+            {},
             compose("Write prepared = false under [variant.session], or use {fix}", fix=pool.prepared_fix),
         )
     session_sql = workload.session if isinstance(workload, SqlWorkload) else ()
     if statements := (*session_sql, *variant.session.statements(protocol)):
-        yield _proxy_finding(
-            context,
+        yield make_finding(
             "warn",
             compose(
                 "{title} gives a client another connection to the server for each transaction: {statement} "
@@ -275,12 +266,9 @@ def _proxy_mode(
                 title=title,
                 statement=repr(statements[0]),
             ),
+            {},
             compose("Set it for the account or the server, or let the proxy pool sessions"),
         )
-
-
-def _proxy_finding(context: Context, level: Level, text: str, fix: str) -> Finding:
-    return Finding("P25", level, text, {}, context.subject, fix=fix)
 
 
 @check(
@@ -354,8 +342,7 @@ def _open_findings(
     if not left_open:
         return
     reasons, fixes = zip(*_reasons(session), strict=True)
-    yield Finding(
-        "P27",
+    yield make_finding(
         "warn",
         compose(
             "{number} of {number_2} transactions of {title} on {subject} are still open when they are "
@@ -368,8 +355,7 @@ def _open_findings(
             reason=join(", ", reasons),
         ),
         {"workload": workload.title, "transactions": left_open[:_NAMED_MAX], "count": len(left_open)},
-        context.subject,
-        fix=join("; ", fixes),
+        join("; ", fixes),
     )
 
 

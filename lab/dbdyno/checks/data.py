@@ -9,7 +9,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from dbdyno.checks.register import Context, Moment, check
+from dbdyno.checks.register import Context, Moment, check, make_finding
 from dbdyno.checks.tables import (
     ExistingTable,
     ExistingTables,
@@ -99,7 +99,7 @@ def specified_tables(moment: Moment, context: Context, server: Server) -> Iterat
         )
     for workload in checked:
         if isinstance(workload, SqlWorkload):
-            yield from _find_sql_differences(server, workload, context.subject)
+            yield from _find_sql_differences(server, workload)
 
 
 def _find_differences(
@@ -111,14 +111,14 @@ def _find_differences(
     database = server.address().database
     existing = shapes(server, tables.names)
     if missing := [name for name in tables.names if name not in existing]:
-        yield _missing_finding(missing, tables, database, subject)
+        yield _missing_finding(missing, tables, database)
     differences = {
         name: differences
         for name, shape in existing.items()
         if shape.is_known and (differences := list(shape_differences(shape, tables)))
     }
     if any(not shape.is_known for shape in existing.values()):
-        yield _unknown_finding(database, subject)
+        yield _unknown_finding(database)
     if differences and changed_by_variant:
         details = join("; ", (join(": ", (name, join(", ", differences[name]))) for name in differences))
         text = compose(
@@ -127,24 +127,23 @@ def _find_differences(
             database=database,
             details=details,
         )
-        yield _tables_finding("note", text, {"tables": differences}, subject, "")
+        yield make_finding("note", text, {"tables": differences})
     elif differences:
         yield _differences_finding(
             compose("do not have the specified columns, indexes or storage engine"),
             differences,
             database,
-            subject,
         )
         # The row count of a wrong table means nothing, and counting may take an hour.
         return
     if not tables.rows:
         return  # The workload itself fills the tables, one row per event.
     extents = {name: read_extent(server, name, shape) for name, shape in existing.items()}
-    yield from _check_rows(extents, tables, tolerance, database, subject)
+    yield from _check_rows(extents, tables, tolerance, database)
 
 
-def _missing_finding(missing: list[str], tables: Tables, database: str, subject: str) -> Finding:
-    return _tables_finding(
+def _missing_finding(missing: list[str], tables: Tables, database: str) -> Finding:
+    return make_finding(
         "stop",
         compose(
             "{number} of {number_2} tables are missing in {database}: {shorten}",
@@ -154,28 +153,27 @@ def _missing_finding(missing: list[str], tables: Tables, database: str, subject:
             shorten=join_some(missing, _NAMED_MAX),
         ),
         {"missing": missing[:_NAMED_MAX], "missing_count": len(missing)},
-        subject,
         compose("Load them with the same options as the run"),
     )
 
 
-def _unknown_finding(database: str, subject: str) -> Finding:
+def _unknown_finding(database: str) -> Finding:
     text = compose(
         "the columns and indexes of the tables in {database} are not checked: the server has no catalogue "
         "that dbdyno can read",
         database=database,
     )
-    return _tables_finding("note", text, {}, subject, "")
+    return make_finding("note", text)
 
 
-def _find_sql_differences(server: Server, workload: SqlWorkload, subject: str) -> Iterator[Finding]:
+def _find_sql_differences(server: Server, workload: SqlWorkload) -> Iterator[Finding]:
     """Findings if the tables differ from those that the user's statements and generators create."""
     address = server.address()
     names = workload.created_tables(address.protocol)
     existing = shapes(server, names)
     missing = [name for name in names if name not in existing]
     if missing:
-        yield _tables_finding(
+        yield make_finding(
             "stop",
             compose(
                 "{number} of {number_2} tables of {title} are missing in {database}: {shorten}",
@@ -186,7 +184,6 @@ def _find_sql_differences(server: Server, workload: SqlWorkload, subject: str) -
                 shorten=join_some(missing, _NAMED_MAX),
             ),
             {"missing": missing[:_NAMED_MAX], "missing_count": len(missing)},
-            subject,
             compose("Load them with the same setup as the run"),
         )
     differences = {}
@@ -198,7 +195,7 @@ def _find_sql_differences(server: Server, workload: SqlWorkload, subject: str) -
                 differences[name] = [compose("{count}, not {rows:,}", count=rows_count(count), rows=rows)]
     if differences:
         yield _differences_finding(
-            compose("do not have the specified number of rows"), differences, address.database, subject
+            compose("do not have the specified number of rows"), differences, address.database
         )
 
 
@@ -209,7 +206,7 @@ def _qualified_name(address: Address, name: str) -> str:
 
 
 def _check_rows(
-    extents: dict[str, Extent], tables: Tables, tolerance: float, database: str, subject: str
+    extents: dict[str, Extent], tables: Tables, tolerance: float, database: str
 ) -> Iterator[Finding]:
     differences = {
         name: differences
@@ -217,16 +214,14 @@ def _check_rows(
         if (differences := list(extent_differences(extent, tables.rows, tolerance)))
     }
     if differences:
-        yield _differences_finding(
-            compose("do not have the specified rows and ids"), differences, database, subject
-        )
+        yield _differences_finding(compose("do not have the specified rows and ids"), differences, database)
     if not tolerance and not differences and tables.columns[0].auto_increment:
         moved = [
             name for name, extent in extents.items() if extent.auto_increment not in (None, tables.rows + 1)
         ]
         if moved:
             first = extents[moved[0]].auto_increment
-            yield _tables_finding(
+            yield make_finding(
                 "warn",
                 compose(
                     "AUTO_INCREMENT of {shorten} in {database} is not {rows:,} ({moved}: {first}): rows were "
@@ -239,14 +234,11 @@ def _check_rows(
                     first=first,
                 ),
                 {"tables": moved[:_NAMED_MAX], "auto_increment": first, "expected": tables.rows + 1},
-                subject,
                 compose("Load the tables again"),
             )
 
 
-def _differences_finding(
-    what: str, differences: Mapping[str, Sequence[str]], database: str, subject: str
-) -> Finding:
+def _differences_finding(what: str, differences: Mapping[str, Sequence[str]], database: str) -> Finding:
     named = list(differences)[:_NAMED_MAX]
     details = join("; ", (join(": ", (name, join(", ", differences[name]))) for name in named))
     more = (
@@ -254,7 +246,7 @@ def _differences_finding(
         if len(differences) > len(named)
         else ""
     )
-    return _tables_finding(
+    return make_finding(
         "stop",
         compose(
             "{number} of the tables in {database} {what}: {details}{more}",
@@ -265,13 +257,8 @@ def _differences_finding(
             more=more,
         ),
         {"tables": {name: differences[name] for name in named}, "count": len(differences)},
-        subject,
         compose("Load and run with the same options, or use another database"),
     )
-
-
-def _tables_finding(level: Level, text: str, evidence: dict[str, object], subject: str, fix: str) -> Finding:
-    return Finding("P02", level, text, evidence, subject, fix=fix)
 
 
 @check(
@@ -280,9 +267,7 @@ def _tables_finding(level: Level, text: str, evidence: dict[str, object], subjec
     Moment.READY,
     caveat=mark("the data are about as large as the cache"),
 )
-def size_of_data_and_cache(
-    context: Context, description: Description, workload: Workload
-) -> Iterator[Finding]:
+def size_of_data_and_cache(description: Description, workload: Workload) -> Iterator[Finding]:
     """Finds data whose size is close to that of the cache.
 
     Catches results that depend on which pages happen to be cached. A published benchmark had 40 GB of data
@@ -320,18 +305,16 @@ def size_of_data_and_cache(
     is_warning = is_borderline and not is_postgresql
     if is_warning:
         text += compose(". A small difference in caching then causes a large difference in reads")
-    yield Finding(
-        code="P14",
-        level="warn" if is_warning else "note",
-        text=text,
-        evidence={
+    yield make_finding(
+        "warn" if is_warning else "note",
+        text,
+        {
             "data_bytes": data_bytes,
             "cache_bytes": cache_bytes,
             "ratio": round(ratio, 3),
             "label": label,
         },
-        subject=context.subject,
-        fix=compose("Choose a buffer pool well above or below the size of the data") if is_warning else "",
+        compose("Choose a buffer pool well above or below the size of the data") if is_warning else "",
     )
 
 
@@ -427,7 +410,7 @@ def same_data(context: Context, variant: Variant, existing_tables: ExistingTable
             "existing tables are not compared, because the server does not describe them: {refusal}",
             refusal=existing_tables.refusal,
         )
-        yield Finding("P29", "note", text, {}, context.subject)
+        yield make_finding("note", text)
         return
     yield from _stale_findings(existing_tables, context.subject)
     sides = {**context.peer_tables, variant.name: existing_tables}
@@ -503,7 +486,7 @@ def _data_finding(
 ) -> Finding:
     listed = [asdict(entry) for entry in differences[:_NAMED_MAX]]
     evidence = {"differences": listed, "count": len(differences)}
-    return Finding("P29", level, text, evidence, subject, fix=fix)
+    return make_finding(level, text, evidence, fix, subject)
 
 
 def _stale_findings(existing: ExistingTables, subject: str) -> Iterator[Finding]:
@@ -562,7 +545,7 @@ def _statistics_finding(
 ) -> Finding:
     fix = compose("Run {statement} on these tables", statement=DIALECTS[existing.protocol].analyze)
     evidence = {"statistics": {name: statistics[name] for name in list(statistics)[:_NAMED_MAX]}}
-    return Finding("P29", "warn", text, evidence, subject, fix=fix)
+    return make_finding("warn", text, evidence, fix, subject)
 
 
 def _inexact_findings(
@@ -579,7 +562,7 @@ def _inexact_findings(
             "tables are too large to be counted",
             listed=join_some(estimated, _NAMED_MAX),
         )
-        yield Finding("P29", "note", text, {"estimated": estimated[:_NAMED_MAX]}, after)
+        yield make_finding("note", text, {"estimated": estimated[:_NAMED_MAX]}, "", after)
     lacking = [name for name in tables.names or () if not (name in baseline.tables or name in tables.tables)]
     if unread := [*unknown, *lacking]:
         text = compose(
@@ -589,7 +572,7 @@ def _inexact_findings(
             before=before,
             after=after,
         )
-        yield Finding("P29", "note", text, {"unread": unread[:_NAMED_MAX]}, after)
+        yield make_finding("note", text, {"unread": unread[:_NAMED_MAX]}, "", after)
 
 
 def _is_uncounted(table: ExistingTable) -> bool:

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 
 from dbdyno.checks.host import is_local
-from dbdyno.checks.register import Context, Moment, check
+from dbdyno.checks.register import Context, Moment, check, make_finding
 from dbdyno.decide.decision import verdict_test
 from dbdyno.decide.secondary_metrics import BEYOND_MIN
 from dbdyno.experiment.base import format_duration, parse_cpus
@@ -62,21 +62,23 @@ def support_of_verdict(experiment: Experiment) -> Iterator[Finding]:
     """
     yield from _block_findings(experiment)
     if experiment.design.order == "given" and len(experiment.load.points()) > 1:
-        yield _warn(
+        yield make_finding(
+            "warn",
             compose(
                 "the points run in the same order in every block: late points always run after early ones"
             ),
+            {"order": "given"},
             compose('Set order = "random" in [design]'),
-            order="given",
         )
     if len(experiment.variants) == 1 and experiment.load.latency_objective is None:
-        yield _warn(
+        yield make_finding(
+            "warn",
             compose(
                 "there is one variant, {name}: nothing is compared, so no verdict",
                 name=experiment.variants[0].name,
             ),
+            {"variants": [experiment.variants[0].name]},
             compose("Add a second [[variant]]"),
-            variants=[experiment.variants[0].name],
         )
     yield from _objective_findings(experiment)
     yield from _slot_findings(experiment)
@@ -117,7 +119,8 @@ def _block_findings(experiment: Experiment) -> Iterator[Finding]:
             among = compose(" for each of {sentences} variants", sentences=sentences)
         elif sentences > 1:
             among = compose(" for each of {sentences} verdict sentences", sentences=sentences)
-        yield _warn(
+        yield make_finding(
+            "warn",
             compose_count(
                 blocks,
                 "{number} block cannot give a verdict: {single}; a verdict needs {share}{among}",
@@ -126,10 +129,8 @@ def _block_findings(experiment: Experiment) -> Iterator[Finding]:
                 share=share,
                 among=among,
             ),
+            {"blocks": blocks, "blocks_needed": needed, "sentences": sentences},
             compose("Set blocks = {needed} or more in [design]", needed=needed),
-            blocks=blocks,
-            blocks_needed=needed,
-            sentences=sentences,
         )
 
 
@@ -147,20 +148,19 @@ def _further_findings(experiment: Experiment) -> Iterator[Finding]:
     if blocks < needed:
         sentences = _sharing(experiment) * len(names)
         key = "max_blocks" if experiment.design.stop else "blocks"
-        yield Finding(
-            code="P15",
-            level="note",
-            text=compose(
+        yield make_finding(
+            "note",
+            compose(
                 "{blocks} cannot give a verdict on the further metrics: {sentences} share an error rate of "
                 "{value:g} %",
                 blocks=blocks_count(blocks),
                 sentences=sentences,
                 value=100 * ALPHA,
             ),
-            fix=compose(
+            {"blocks": blocks, "blocks_needed": needed, "sentences": sentences},
+            compose(
                 "Set {key} = {needed} or more in [design], or name fewer metrics", key=key, needed=needed
             ),
-            evidence={"blocks": blocks, "blocks_needed": needed, "sentences": sentences},
         )
 
 
@@ -170,7 +170,8 @@ def _stop_findings(experiment: Experiment, stop: Stop, sentences: int, needed: i
         "" if sentences == 1 else compose(" with {sentences} verdict sentences", sentences=sentences)
     )
     if stop.max_blocks < needed:
-        yield _warn(
+        yield make_finding(
+            "warn",
             compose(
                 "max_blocks = {max_blocks} cannot give a verdict: the first one is possible after "
                 "{needed} blocks{of_sentences}",
@@ -178,10 +179,8 @@ def _stop_findings(experiment: Experiment, stop: Stop, sentences: int, needed: i
                 needed=needed,
                 of_sentences=of_sentences,
             ),
+            {"blocks": stop.max_blocks, "blocks_needed": needed, "sentences": sentences},
             compose("Set max_blocks = {needed} or more in [design] stop", needed=needed),
-            blocks=stop.max_blocks,
-            blocks_needed=needed,
-            sentences=sentences,
         )
     warmup_s = experiment.load.warmup_s or 0.0
     of_variant_s = sum(
@@ -191,7 +190,8 @@ def _stop_findings(experiment: Experiment, stop: Stop, sentences: int, needed: i
     )
     least_s = needed * len(experiment.variants) * of_variant_s
     if least_s > stop.max_time_s:
-        yield _warn(
+        yield make_finding(
+            "warn",
             compose(
                 "max_time = {format_duration} allows for no verdict: it needs {needed} "
                 "blocks{of_sentences}, whose load takes {format_duration_2}",
@@ -200,10 +200,8 @@ def _stop_findings(experiment: Experiment, stop: Stop, sentences: int, needed: i
                 of_sentences=of_sentences,
                 format_duration_2=format_duration(least_s),
             ),
+            {"max_time_s": stop.max_time_s, "least_s": least_s, "blocks_needed": needed},
             compose("Set a longer max_time in [design] stop, or fewer loads or shorter trials in [load]"),
-            max_time_s=stop.max_time_s,
-            least_s=least_s,
-            blocks_needed=needed,
         )
 
 
@@ -218,7 +216,8 @@ def _objective_findings(experiment: Experiment) -> Iterator[Finding]:
     beyond = lowest * load.duration_s * load.latency_objective.share_beyond
     if beyond < BEYOND_MIN:
         needed_s = math.ceil(BEYOND_MIN / lowest / load.latency_objective.share_beyond)
-        yield _warn(
+        yield make_finding(
+            "warn",
             compose(
                 "{percentile} of a trial at {lowest:g} transactions/s depends on {beyond:.1f} "
                 "transactions, so capacities are noisy, and a few queued ones miss the latency objective",
@@ -226,12 +225,11 @@ def _objective_findings(experiment: Experiment) -> Iterator[Finding]:
                 lowest=lowest,
                 beyond=beyond,
             ),
+            {"rate": lowest, "beyond": beyond},
             compose(
                 'Set duration = "{needed_s}s" in [load], or name a lower percentile in latency_objective',
                 needed_s=needed_s,
             ),
-            rate=lowest,
-            beyond=beyond,
         )
 
 
@@ -240,16 +238,15 @@ def _slot_findings(experiment: Experiment) -> Iterator[Finding]:
     started = [variant.name for variant in experiment.variants if variant.server.is_private]
     state = experiment.design.state
     if len(started) > 1 and state != "restore":
-        yield Finding(
-            code="P15",
-            level="note",
-            text=compose(
+        yield make_finding(
+            "note",
+            compose(
                 "each variant keeps its directory, port and socket because state = {state} keeps data, "
                 "so their effects are attributed to the variant",
                 state=state,
             ),
-            fix=compose('Set state = "restore" in [design] to rotate them from block to block'),
-            evidence={"state": state, "variants": started},
+            {"state": state, "variants": started},
+            compose('Set state = "restore" in [design] to rotate them from block to block'),
         )
 
 
@@ -259,33 +256,32 @@ def _cpu_findings(experiment: Experiment) -> Iterator[Finding]:
         return
     for variant in experiment.variants:
         if not variant.server.is_private and not variant.server.sample:
-            yield Finding(
-                code="P15",
-                level="stop" if experiment.metrics[0] == CPU else "warn",
-                text=compose(
+            yield make_finding(
+                "stop" if experiment.metrics[0] == CPU else "warn",
+                compose(
                     "cpu_per_transaction has no figure for {name}: dbdyno does not see the processes of a "
                     "server that it did not start",
                     name=variant.name,
                 ),
-                fix=compose(
+                {"metric": CPU},
+                compose(
                     "Leave cpu_per_transaction out of metrics in [design], or let dbdyno start the server"
                 ),
-                evidence={"metric": CPU},
-                subject=variant.name,
+                variant.name,
             )
 
 
 def _identical_finding(baseline: Variant, variant: Variant) -> Finding:
-    return Finding(
-        code="P15",
-        level="note",
-        text=compose(
+    return make_finding(
+        "note",
+        compose(
             "{name} and {name_2} are identical: an A/A test, which measures noise only",
             name=variant.name,
             name_2=baseline.name,
         ),
-        evidence={"baseline": baseline.name, "differing": []},
-        subject=variant.name,
+        {"baseline": baseline.name, "differing": []},
+        "",
+        variant.name,
     )
 
 
@@ -293,7 +289,8 @@ def _difference_findings(experiment: Experiment, variant: Variant) -> Iterator[F
     baseline, differences = experiment.variants[0], list_differences(experiment, variant)
     if len(differences) == 2 and "url" in differences and not experiment.factors:
         setting = next(name for name in differences if name != "url")
-        yield _warn(
+        yield make_finding(
+            "warn",
             compose(
                 "{name} and {name_2} are different servers (url) with different values of {setting}: any "
                 "other difference between the servers looks like an effect of the setting",
@@ -301,16 +298,16 @@ def _difference_findings(experiment: Experiment, variant: Variant) -> Iterator[F
                 name_2=baseline.name,
                 setting=setting,
             ),
+            {"baseline": baseline.name, "differing": differences},
             compose(
                 "Exchange the values of the two servers and run again: an effect of the setting changes "
                 "its sign"
             ),
-            subject=variant.name,
-            baseline=baseline.name,
-            differing=differences,
+            variant.name,
         )
     elif len(differences) > 1 and not experiment.factors:
-        yield _warn(
+        yield make_finding(
+            "warn",
             compose(
                 "{name} differs from {name_2} in {number} settings ({listed}): an effect cannot be "
                 "attributed to one of them",
@@ -319,15 +316,10 @@ def _difference_findings(experiment: Experiment, variant: Variant) -> Iterator[F
                 number=len(differences),
                 listed=join(", ", differences),
             ),
+            {"baseline": baseline.name, "differing": differences},
             compose("Change one setting per variant, or add variants in between"),
-            subject=variant.name,
-            baseline=baseline.name,
-            differing=differences,
+            variant.name,
         )
-
-
-def _warn(text: str, fix: str, subject: str = "", **evidence: object) -> Finding:
-    return Finding(code="P15", level="warn", text=text, evidence=evidence, subject=subject, fix=fix)
 
 
 @check("P16", "The loads lie on both sides of the number of CPUs", Moment.DESIGN)
@@ -348,8 +340,7 @@ def range_of_loads(experiment: Experiment) -> Iterator[Finding]:
         return
     evidence = {"connections": connections, "cpus": sorted(counts)}
     if connections[0] > max(counts):
-        yield Finding(
-            "P16",
+        yield make_finding(
             "note",
             compose(
                 "the lowest load has {connections}, more than the server's {cpus}: no load shows it without "
@@ -358,11 +349,10 @@ def range_of_loads(experiment: Experiment) -> Iterator[Finding]:
                 cpus=cpus_count(max(counts)),
             ),
             evidence,
-            fix=compose("Add a load of {connections} or fewer", connections=connections_count(max(counts))),
+            compose("Add a load of {connections} or fewer", connections=connections_count(max(counts))),
         )
     if connections[-1] <= 2 * min(counts):
-        yield Finding(
-            "P16",
+        yield make_finding(
             "note",
             compose(
                 "the highest load has {connections}, at most two for each of the server's {cpus}: no load "
@@ -371,7 +361,7 @@ def range_of_loads(experiment: Experiment) -> Iterator[Finding]:
                 cpus=cpus_count(min(counts)),
             ),
             evidence,
-            fix=compose("Add a load of more than {connections} connections", connections=2 * min(counts)),
+            compose("Add a load of more than {connections} connections", connections=2 * min(counts)),
         )
 
 
@@ -409,8 +399,7 @@ def duration_of_trials(context: Context, description: Description, workload: Wor
     longer = {name: period_s for name, period_s in periods.items() if trial_s < period_s}
     if not longer:
         return
-    yield Finding(
-        "P18",
+    yield make_finding(
         "note",
         compose(
             "a trial of {workload} takes {trial}, less than {listed}: most trials contain no checkpoint or "
@@ -426,8 +415,7 @@ def duration_of_trials(context: Context, description: Description, workload: Wor
             ),
         ),
         {"trial_s": trial_s, "periods_s": longer},
-        context.subject,
-        fix=compose("Set a longer duration in [load] if the result must hold for hours of load"),
+        compose("Set a longer duration in [load] if the result must hold for hours of load"),
     )
 
 
@@ -459,8 +447,7 @@ def readable_passwords(experiment: Experiment) -> Iterator[Finding]:
             # The start of the server reports a file that is missing.
             continue
         if mode & (stat.S_IRGRP | stat.S_IROTH):
-            yield Finding(
-                "P20",
+            yield make_finding(
                 "warn",
                 compose(
                     "other users of this machine can read the password file {file} (mode {mode})",
@@ -468,13 +455,12 @@ def readable_passwords(experiment: Experiment) -> Iterator[Finding]:
                     mode=f"{mode:04o}",
                 ),
                 {"file": str(file), "mode": f"{mode:04o}"},
+                compose("Run chmod 600 {file}", file=str(file)),
                 variant.name,
-                fix=compose("Run chmod 600 {file}", file=str(file)),
             )
     for key, text in _texts("", experiment.model_dump(mode="json")):
         if _PASSWORD.search(text):
-            yield Finding(
-                "P20",
+            yield make_finding(
                 "warn",
                 compose(
                     "{key} contains a password, which is stored with every run and visible to other users of "
@@ -482,7 +468,7 @@ def readable_passwords(experiment: Experiment) -> Iterator[Finding]:
                     key=key,
                 ),
                 {"key": key},
-                fix=compose("Put it into a file that only you can read, or into an environment variable"),
+                compose("Put it into a file that only you can read, or into an environment variable"),
             )
 
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from dbdyno.checks.connections import server_connections
-from dbdyno.checks.register import Context, Moment, check
+from dbdyno.checks.register import Context, Moment, check, make_finding
 from dbdyno.checks.settings import declared_settings
 from dbdyno.experiment.model import Experiment, ScriptWorkload, Variant, Workload
 from dbdyno.experiment.quantities import number
@@ -64,7 +64,7 @@ def limits_of_highest_load(moment: Moment, context: Context) -> Iterator[Finding
                 limits = _CAPACITIES[protocol](declared, demand, {}, started=True)
                 yield from _limit_findings(limits, demand, workload, variant.name)
         connections = max(point.connections for point in context.experiment.load.points())
-        yield from _limit_findings(_client_limits(context), Demand(connections, 0, 0), None, "")
+        yield from _limit_findings(_client_limits(context), Demand(connections, 0, 0), None)
         return
     if context.description is None:
         return
@@ -74,7 +74,7 @@ def limits_of_highest_load(moment: Moment, context: Context) -> Iterator[Finding
         demand = _demand(context.experiment, workload, protocol, context.variant)
         started = context.variant is None or context.variant.server.is_private
         limits = _CAPACITIES[protocol](context.description.variables, demand, in_use, started=started)
-        yield from _limit_findings(limits, demand, workload, context.subject)
+        yield from _limit_findings(limits, demand, workload)
 
 
 def _demand(experiment: Experiment, workload: Workload, protocol: str, variant: Variant | None) -> Demand:
@@ -120,7 +120,7 @@ def _client_limits(context: Context) -> list[Capacity]:
 
 
 def _limit_findings(
-    capacities: Iterable[Capacity], demand: Demand, workload: Workload | None, subject: str
+    capacities: Iterable[Capacity], demand: Demand, workload: Workload | None, subject: str = ""
 ) -> Iterator[Finding]:
     for capacity in capacities:
         if capacity.fits(demand.connections):
@@ -135,10 +135,9 @@ def _limit_findings(
         parts += [compose("{fixed:,} in addition", fixed=capacity.fixed)] if capacity.fixed else []
         sum_of = compose(" ({parts})", parts=join(", ", parts)) if parts else ""
         fix = capacity.fix_text(capacity.sufficient_limit(demand.connections))
-        yield Finding(
-            code="P07",
-            level="stop",
-            text=compose(
+        yield make_finding(
+            "stop",
+            compose(
                 "{limit_name} is {limit:,}, of which 90 % may be used; {connections}{of_workload} need "
                 "{need:,} {unit}{sum_of}. ",
                 limit_name=capacity.limit_name,
@@ -154,8 +153,7 @@ def _limit_findings(
                 if largest
                 else compose("No point fits")
             ),
-            fix=compose("{fix}, or lower [load] connections", fix=fix),
-            evidence={
+            {
                 "limit": capacity.limit_name,
                 "value": capacity.limit,
                 "need": need,
@@ -165,7 +163,8 @@ def _limit_findings(
                 "value_needed": capacity.sufficient_limit(demand.connections),
                 "workload": workload.title if workload is not None else None,
             },
-            subject=subject,
+            compose("{fix}, or lower [load] connections", fix=fix),
+            subject,
         )
 
 

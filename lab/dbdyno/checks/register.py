@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 
 from dbdyno.checks.tables import ExistingTables
 from dbdyno.experiment.model import Experiment, Load, Variant, Workload
-from dbdyno.finding import LEVELS, Caveat, Finding
+from dbdyno.finding import LEVELS, Caveat, Finding, FreeForm, Level
 from dbdyno.servers.server import Description, Server, ServerProblem, StatementRefused
 from dbdyno.text import compose
 
 Find = Callable[..., Iterator[Finding]]
+_NOTHING: FreeForm = {}
 AnyFind = TypeVar("AnyFind", bound=Find)
 
 
@@ -125,7 +126,19 @@ class Check:
         needed = {name: arguments.get(name) or getattr(context, name) for name in self.needs}
         is_late = self.at_first_start and context.first_description is not None
         if not is_late and all(value is not None for value in needed.values()):
-            yield from self.find(**needed)
+            of_server = "" if moment is Moment.DESIGN else context.subject
+            for finding in self.find(**needed):
+                subject = finding.subject or of_server
+                yield finding if finding.code else replace(finding, code=self.code, subject=subject)
+
+
+def make_finding(
+    level: Level, text: str, evidence: FreeForm = _NOTHING, fix: str = "", subject: str = ""
+) -> Finding:
+    """A finding of the check that yields it, whose code it gets. `subject`: by default the variant whose
+    server runs.
+    """
+    return Finding("", level, text, evidence, subject, fix=fix)
 
 
 # In the order of their codes, in which they run.

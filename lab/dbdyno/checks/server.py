@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from dbdyno.checks.register import Context, Moment, check
+from dbdyno.checks.register import Context, Moment, check, make_finding
 from dbdyno.finding import Finding, FreeForm
 from dbdyno.servers.server import Description
 from dbdyno.servers.sources.source import has_version
@@ -120,9 +120,7 @@ def server_identity(moment: Moment, context: Context, description: Description) 
         if context.server is not None:
             now = context.server.describe()
             keys = (*PERMANENT_FACTS, *START_FACTS, STARTED)
-            yield from _change_findings(
-                description, now, keys, compose("since the group began"), context.subject
-            )
+            yield from _change_findings(description, now, keys, compose("since the group began"))
         return
     yield from _version_findings(context, description)
     yield from _slot_findings(context, description)
@@ -130,7 +128,7 @@ def server_identity(moment: Moment, context: Context, description: Description) 
         keys = PERMANENT_FACTS if _may_restart(context) else (*PERMANENT_FACTS, STARTED)
         keys = tuple(key for key in keys if key not in context.slot)
         yield from _change_findings(
-            context.first_description, description, keys, compose("since it was first seen"), context.subject
+            context.first_description, description, keys, compose("since it was first seen")
         )
     for name, peer in context.peers.items():
         if name != context.subject:
@@ -159,11 +157,11 @@ def _slot_findings(context: Context, description: Description) -> Iterator[Findi
                 for key, values in wrong.items()
             ),
         )
-        yield _identity_stop(
+        yield make_finding(
+            "stop",
             compose("another server answers than the one dbdyno started: {details}", details=details),
-            compose("Find the process that listens on that port or socket, stop it, and run again"),
             wrong,
-            context.subject,
+            compose("Find the process that listens on that port or socket, stop it, and run again"),
         )
 
 
@@ -173,7 +171,7 @@ def _is_same_path(answer: Any, expected: Any) -> bool:
 
 
 def _change_findings(
-    before: Description, now: Description, keys: tuple[str, ...], since: str, subject: str
+    before: Description, now: Description, keys: tuple[str, ...], since: str
 ) -> Iterator[Finding]:
     old, new = _identity_facts(before), _identity_facts(now)
     # Only facts that dbdyno's account on the server could read both times are compared.
@@ -186,15 +184,15 @@ def _change_findings(
             ", ",
             (compose("{key} was {old} and is {new}", key=key, old=old[key], new=new[key]) for key in changed),
         )
-        yield _identity_stop(
+        yield make_finding(
+            "stop",
             compose(
                 "the server changed {since}: {details}. The results of two servers were mixed",
                 since=since,
                 details=details,
             ),
-            compose("Find out why it restarted or was replaced, and run again"),
             {key: {"before": old[key], "now": new[key]} for key in changed},
-            subject,
+            compose("Find out why it restarted or was replaced, and run again"),
         )
 
 
@@ -214,7 +212,8 @@ def _may_restart(context: Context) -> bool:
 def _peer_findings(context: Context, name: str, mine: Description, peer: Description) -> Iterator[Finding]:
     facts, peer_facts = _identity_facts(mine), _identity_facts(peer)
     if all(facts.get(key) is not None and facts.get(key) == peer_facts.get(key) for key in START_FACTS):
-        yield _identity_stop(
+        yield make_finding(
+            "stop",
             compose(
                 "the same server process answers for {subject} and {name} (pid {pid}): one server was "
                 "measured twice",
@@ -222,16 +221,16 @@ def _peer_findings(context: Context, name: str, mine: Description, peer: Descrip
                 name=name,
                 pid=facts["pid"],
             ),
-            compose("Give each variant its own server"),
             {key: facts[key] for key in START_FACTS},
-            context.subject,
+            compose("Give each variant its own server"),
         )
     if _is_same_server(facts, peer_facts):
         names = [_database(facts["url"]), _database(peer_facts["url"])]
         yield (
             _databases_warning(context.subject, name, names)
             if names[0] != names[1]
-            else _identity_stop(
+            else make_finding(
+                "stop",
                 compose(
                     "{subject} ({url}) and {name} ({url_2}) lead to the same server ({identity_text}): one "
                     "server was measured twice",
@@ -241,13 +240,13 @@ def _peer_findings(context: Context, name: str, mine: Description, peer: Descrip
                     url_2=peer_facts["url"],
                     identity_text=_identity_text(facts),
                 ),
-                compose("Correct one of the URLs"),
                 {"urls": [facts["url"], peer_facts["url"]]},
-                context.subject,
+                compose("Correct one of the URLs"),
             )
         )
     if facts["version"] != peer_facts["version"] and _is_same_software(context, name):
-        yield _identity_stop(
+        yield make_finding(
+            "stop",
             compose(
                 "{subject} runs version {version} and {name} runs {version_2}, but the experiment "
                 "declares the same software for both",
@@ -256,9 +255,8 @@ def _peer_findings(context: Context, name: str, mine: Description, peer: Descrip
                 name=name,
                 version_2=peer_facts["version"],
             ),
-            compose("Set basedir if the versions should differ, or install one version"),
             {"version": {context.subject: facts["version"], name: peer_facts["version"]}},
-            context.subject,
+            compose("Set basedir if the versions should differ, or install one version"),
         )
 
 
@@ -267,16 +265,16 @@ def _version_findings(context: Context, description: Description) -> Iterator[Fi
     declared = context.variant.server.version if context.variant is not None else None
     if declared is None or has_version(description.version, declared):
         return
-    yield _identity_stop(
+    yield make_finding(
+        "stop",
         compose(
             "the server is {product} {version}, and the experiment declares version {declared}",
             product=description.product,
             version=description.version,
             declared=declared,
         ),
-        compose("Fix basedir, image or url, or change `version` in the experiment"),
         {"version": description.version, "wanted": declared},
-        context.subject,
+        compose("Fix basedir, image or url, or change `version` in the experiment"),
     )
 
 
@@ -319,7 +317,7 @@ def _databases_warning(subject: str, name: str, databases: Sequence[str]) -> Fin
         databases=join(", ", databases),
     )
     fix = compose("Compare on two servers if the data of both do not fit into the cache together")
-    return Finding("P03", "warn", text, {"databases": list(databases)}, subject, fix=fix)
+    return make_finding("warn", text, {"databases": list(databases)}, fix)
 
 
 def _identity_text(facts: FreeForm) -> str:
@@ -349,10 +347,6 @@ def _is_same_software(context: Context, name: str) -> bool:
         peer.image,
         peer.version,
     )
-
-
-def _identity_stop(text: str, fix: str, evidence: FreeForm, subject: str) -> Finding:
-    return Finding("P03", "stop", text, evidence, subject, fix=fix)
 
 
 @check(
@@ -392,8 +386,7 @@ def builds(context: Context, description: Description) -> Iterator[Finding]:
                 for key in different
             ),
         )
-        yield Finding(
-            "P23",
+        yield make_finding(
             "warn",
             compose(
                 "the servers of {subject} and {name} were built differently: {details}. A difference "
@@ -403,8 +396,7 @@ def builds(context: Context, description: Description) -> Iterator[Finding]:
                 details=details,
             ),
             {key: {context.subject: mine[key], name: facts[key]} for key in different},
-            context.subject,
-            fix=compose("Compare versions from one source, as dbdyno servers install provides them"),
+            compose("Compare versions from one source, as dbdyno servers install provides them"),
         )
 
 
@@ -425,7 +417,7 @@ def _speed_facts(description: Description) -> Mapping[str, str]:
 
 
 @check("P26", "The server reports what dbdyno asks for", Moment.READY, in_sweep=(Moment.READY,))
-def unreported_facts(context: Context, description: Description) -> Iterator[Finding]:
+def unreported_facts(description: Description) -> Iterator[Finding]:
     """Finds facts that a server does not report, because it speaks a protocol and is another product.
 
     Catches results that look as complete as those of MySQL, MariaDB or PostgreSQL, although the server
@@ -444,4 +436,4 @@ def unreported_facts(context: Context, description: Description) -> Iterator[Fin
         if name in unreported
     ]
     text = compose("the server does not report {parts}", parts=join(", ", parts))
-    yield Finding("P26", "note", text, {"answers": dict(unreported)}, context.subject)
+    yield make_finding("note", text, {"answers": dict(unreported)})

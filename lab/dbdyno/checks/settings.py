@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 
-from dbdyno.checks.register import Context, Moment, check
+from dbdyno.checks.register import Context, Moment, check, make_finding
 from dbdyno.experiment.differences import changes_server, differing_variables, list_differences
 from dbdyno.experiment.model import Experiment, SqlWorkload, Variant
 from dbdyno.experiment.quantities import (
@@ -161,7 +161,7 @@ def effective_settings(context: Context, description: Description) -> Iterator[F
     for option, declared in _declared(context, description).items():
         resolved = variable_of(option, declared, variables, product)
         if resolved is None:
-            yield _missing_finding(option, declared, context.subject)
+            yield _missing_finding(option, declared)
             continue
         name, value = resolved
         if value == "" and option in description.declared:
@@ -183,7 +183,7 @@ def _declared(context: Context, description: Description) -> dict[str, Setting]:
 
 
 def _difference_finding(name: str, declared: str, variables: Mapping[str, str], context: Context) -> Finding:
-    effective, subject = variables[name], context.subject
+    effective = variables[name]
     evidence = {"variable": name, "declared": declared, "effective": effective}
     rounded = rounding(name, declared, variables)
     if rounded is not None:
@@ -194,26 +194,22 @@ def _difference_finding(name: str, declared: str, variables: Mapping[str, str], 
             declared=declared,
             rounded=rounded,
         )
-        return Finding(
-            code="P04", level="note", text=text, evidence={**evidence, "rule": rounded}, subject=subject
-        )
+        return make_finding("note", text, {**evidence, "rule": rounded})
     server = context.variant.server if context.variant is not None else None
     if server is not None and not server.is_private and not server.set_global:
-        return Finding(
-            code="P04",
-            level="stop",
-            text=compose(
+        return make_finding(
+            "stop",
+            compose(
                 "{name} is {effective} on the remote server; the experiment declares {declared}",
                 name=name,
                 effective=effective,
                 declared=declared,
             ),
-            fix=compose(
+            evidence,
+            compose(
                 "Set it on the server, declare {effective}, or let dbdyno set it (set_global = true)",
                 effective=effective,
             ),
-            evidence=evidence,
-            subject=subject,
         )
     allowed = allowed_values(name)
     because = (
@@ -221,28 +217,26 @@ def _difference_finding(name: str, declared: str, variables: Mapping[str, str], 
         if allowed
         else compose(" See the warnings in the server's error log")
     )
-    return Finding(
-        code="P04",
-        level="stop",
-        text=compose(
+    return make_finding(
+        "stop",
+        compose(
             "{name} is {effective}, adjusted by the server from the declared {declared}.{because}",
             name=name,
             effective=effective,
             declared=declared,
             because=because,
         ),
-        fix=compose(
+        {**evidence, "rule": allowed},
+        compose(
             "Declare {name} = {effective}, or the settings that allow {declared}",
             name=name,
             effective=effective,
             declared=declared,
         ),
-        evidence={**evidence, "rule": allowed},
-        subject=subject,
     )
 
 
-def _missing_finding(option: str, declared: Setting, subject: str) -> Finding:
+def _missing_finding(option: str, declared: Setting) -> Finding:
     """A finding about an option that sets no variable of this server."""
     values = allowed_values(variable_name(option))
     evidence = {
@@ -252,26 +246,22 @@ def _missing_finding(option: str, declared: Setting, subject: str) -> Finding:
         "rule": values,
     }
     if is_loose(option):
-        return Finding(
-            "P04",
+        return make_finding(
             "note",
             compose("the running server does not know {option} and ignores it", option=option),
             evidence,
-            subject,
         )
-    return Finding(
-        code="P04",
-        level="stop",
-        text=compose(
+    return make_finding(
+        "stop",
+        compose(
             "the running server has no variable {option} (declared as {as_text}), so its effect "
             "cannot be verified{rule}",
             option=option,
             as_text=as_text(declared),
             rule=compose(": {rule}", rule=values) if values else "",
         ),
-        fix=compose("Remove it; put an option without a variable into `arguments`"),
-        evidence=evidence,
-        subject=subject,
+        evidence,
+        compose("Remove it; put an option without a variable into `arguments`"),
     )
 
 
@@ -295,11 +285,11 @@ def _session_findings(context: Context) -> Iterator[Finding]:
                 admin.query(sql)
             except ServerProblem as problem:
                 fix = compose("Correct it under [variant.session], or in the `session` of the workload")
-                yield _session_stop(
-                    context,
+                yield make_finding(
+                    "stop",
                     compose("a statement of the session fails: {text}", text=problem.text),
+                    {"sql": sql},
                     fix,
-                    sql=sql,
                 )
                 return
         for option, value in session.variables.items():
@@ -322,11 +312,7 @@ def _session_findings(context: Context) -> Iterator[Finding]:
                     name=name,
                     effective=effective,
                 )
-                yield _session_stop(context, text, fix, variable=name, effective=effective)
-
-
-def _session_stop(context: Context, text: str, fix: str, **evidence: object) -> Finding:
-    return Finding("P04", "stop", text, evidence, context.subject, fix=fix)
+                yield make_finding("stop", text, {"variable": name, "effective": effective}, fix)
 
 
 def rounding(name: str, declared: str, variables: Mapping[str, str]) -> str | None:
@@ -389,8 +375,7 @@ def explained_variables(
         if difference.name not in DURABILITY_NAMES:
             by_kind[difference.kind].append(difference)
     if further := by_kind["other"]:
-        yield Finding(
-            "P05",
+        yield make_finding(
             "warn",
             compose_count(
                 len(further),
@@ -403,8 +388,7 @@ def explained_variables(
                 listed=_listed_differences(further),
             ),
             _evidence_of(further),
-            context.subject,
-            fix=compose("Set the same values on both servers, or declare them in [variant.server.variables]"),
+            compose("Set the same values on both servers, or declare them in [variant.server.variables]"),
         )
     if defaults := by_kind["default"]:
         yield _note_of_defaults(defaults, baseline, baseline_description, context.subject, description)
@@ -430,7 +414,7 @@ def _note_of_defaults(
         name=name,
         listed=_listed_differences(defaults),
     )
-    return Finding("P05", "note", text, _evidence_of(defaults), name, fix=fix if is_other_version else "")
+    return make_finding("note", text, _evidence_of(defaults), fix if is_other_version else "")
 
 
 def _listed_differences(found_differences: Sequence[Difference]) -> str:
@@ -476,7 +460,7 @@ def durability_and_isolation(
         return
     listed = join(", ", (f"{name} = {value or compose('none')}" for name, value in values.items()))
     text = compose("durability and isolation: {listed}", listed=listed)
-    yield Finding("P06", "note", text, {"settings": values}, context.subject)
+    yield make_finding("note", text, {"settings": values})
     others = {}
     if context.baseline_description is not None:
         others = _durability_of(context.baseline_description, context.baseline)
@@ -490,8 +474,7 @@ def durability_and_isolation(
         and is_weaker(name, values, description.product)
     ]
     if weaker:
-        yield Finding(
-            "P06",
+        yield make_finding(
             "warn",
             compose(
                 "{listed} guarantees less than the default of {product}: the results do not hold for a "
@@ -500,8 +483,7 @@ def durability_and_isolation(
                 product=description.product,
             ),
             {"weaker": weaker},
-            context.subject,
-            fix=compose("Use the default, or compare both values"),
+            compose("Use the default, or compare both values"),
         )
     yield from _undeclared_differences(context, values, others, compared)
 
@@ -540,8 +522,7 @@ def _undeclared_differences(
             for name, (before, after) in ((name, both.values()) for name, both in differing.items())
         ),
     )
-    yield Finding(
-        "P06",
+    yield make_finding(
         "warn",
         compose(
             "durability or isolation differ between {baseline} and {name}, which the experiment does not "
@@ -551,8 +532,7 @@ def _undeclared_differences(
             listed=listed,
         ),
         differing,
-        context.subject,
-        fix=compose("Set the same values on both servers, or declare them in [variant.server.variables]"),
+        compose("Set the same values on both servers, or declare them in [variant.server.variables]"),
     )
 
 
@@ -592,18 +572,18 @@ def effect_of_differences(
         "; ", (compose("{name} ({why})", name=name, why=why) for name, why in without_effect.items())
     )
     others = len(declared) - len(without_effect) or _count_other_differences(context.experiment, variant)
-    yield Finding(
-        code="P17",
-        level="note" if others else "warn",
-        text=compose(
+    yield make_finding(
+        "note" if others else "warn",
+        compose(
             "{name} differs from {name_2} by settings without effect: {listed}",
             name=variant.name,
             name_2=baseline.name,
             listed=listed,
         )
         + ("" if others else compose(" The two variants are identical: a difference between them is noise")),
-        evidence={"idle": without_effect, "declared": declared},
-        subject=variant.name,
+        {"idle": without_effect, "declared": declared},
+        "",
+        variant.name,
     )
 
 

@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 
 from dbdyno.checks.non_deterministic import Condition, find_conditions
-from dbdyno.checks.register import Context, Moment, check
+from dbdyno.checks.register import Context, Moment, check, make_finding
 from dbdyno.experiment import generators
 from dbdyno.experiment.dialect import DIALECTS, MYSQL, POSTGRESQL, Dialect
 from dbdyno.experiment.generators import StatementResult
@@ -99,8 +99,7 @@ def statement_plans(moment: Moment, context: Context) -> Iterator[Finding]:
             yield from _check_texts(context, workload)
         for script in workloads:
             if isinstance(script, ScriptWorkload):
-                yield Finding(
-                    "P08",
+                yield make_finding(
                     "note",
                     compose(
                         "{title} is a script: its tables and statements are unknown before the run, so P02, "
@@ -163,7 +162,7 @@ def _condition_finding(
         "sql": statement.sql,
         "condition": condition.text,
     }
-    return Finding("P08", level, text, evidence, fix=fix)
+    return make_finding(level, text, evidence, fix)
 
 
 @dataclass(frozen=True)
@@ -187,16 +186,13 @@ def _check_plans(context: Context, workload: SqlWorkload, server: Server, produc
             title=workload.title,
             reason=plans[0].reason,
         )
-        yield _finding("P08", context, workload, "note", text)
+        yield make_finding("note", text, {"workload": workload.title})
         return
     for planned in plans:
         if planned.plan is not None:
-            yield from _plan_findings(context, workload, planned, dialect)
+            yield from _plan_findings(workload, planned, dialect)
         elif planned.reason:
-            yield _finding(
-                "P08",
-                context,
-                workload,
+            yield make_finding(
                 "warn",
                 compose(
                     "statement {name} of {title} could not be explained: {reason}",
@@ -204,18 +200,15 @@ def _check_plans(context: Context, workload: SqlWorkload, server: Server, produc
                     title=workload.title,
                     reason=planned.reason,
                 ),
-                statement=planned.name,
+                {"workload": workload.title, "statement": planned.name},
             )
     plan_texts = {planned.name: planned.plan.text() for planned in plans if planned.plan is not None}
     if plan_texts:
         plans_text = join("; ", (join(": ", (name, plan)) for name, plan in plan_texts.items()))
-        yield _finding(
-            "P08",
-            context,
-            workload,
+        yield make_finding(
             "note",
             compose("plans of {title}: {plans_text}", title=workload.title, plans_text=plans_text),
-            plans=plan_texts,
+            {"workload": workload.title, "plans": plan_texts},
         )
 
 
@@ -243,12 +236,10 @@ def _read_plans(
                 yield _StatementPlan(name, statement, None, _describe_refusal(problem))
 
 
-def _plan_findings(
-    context: Context, workload: SqlWorkload, planned: _StatementPlan, dialect: Dialect
-) -> Iterator[Finding]:
+def _plan_findings(workload: SqlWorkload, planned: _StatementPlan, dialect: Dialect) -> Iterator[Finding]:
     assert planned.plan is not None, "the caller passes only statements with a plan"
     what = compose("statement {name} of {title}", name=planned.name, title=workload.title)
-    yield from _access_findings(context, workload, planned, what)
+    yield from _access_findings(workload, planned, what)
     for access in planned.plan.accesses:
         if not access.is_full_scan or access.rows < SMALL_ROWS or planned.statement.access == "scan":
             continue
@@ -256,10 +247,7 @@ def _plan_findings(
         few = expected is not None and access.rows > SCAN_RATIO * max(expected, 1)
         stops = few and not _aggregates(planned.statement.sql, dialect)
         to_return = compose(" to return {expected:,}", expected=expected) if expected is not None else ""
-        yield _finding(
-            "P08",
-            context,
-            workload,
+        yield make_finding(
             "stop" if stops else "warn",
             compose(
                 "full table scan on {table} by {what}: about {rows:,} rows{to_return} (EXPLAIN: {access})",
@@ -269,33 +257,31 @@ def _plan_findings(
                 to_return=to_return,
                 access=access.text(),
             ),
-            fix=compose("Add a condition that an index supports, or override P08")
+            {
+                "workload": workload.title,
+                "statement": planned.name,
+                "table": access.table,
+                "rows": access.rows,
+            },
+            compose("Add a condition that an index supports, or override P08")
             if stops
             else compose('Add a condition that an index supports, or state access = "scan"'),
-            statement=planned.name,
-            table=access.table,
-            rows=access.rows,
         )
     if planned.plan.conversions:
         conversion = join("; ", planned.plan.conversions)
-        yield _finding(
-            "P08",
-            context,
-            workload,
+        yield make_finding(
             "warn",
             compose(
                 "{what} compares values of different types, so that an index is not used: {conversion}",
                 what=what,
                 conversion=conversion,
             ),
-            fix=compose("Give the parameter the column's type"),
-            statement=planned.name,
+            {"workload": workload.title, "statement": planned.name},
+            compose("Give the parameter the column's type"),
         )
 
 
-def _access_findings(
-    context: Context, workload: SqlWorkload, planned: _StatementPlan, what: str
-) -> Iterator[Finding]:
+def _access_findings(workload: SqlWorkload, planned: _StatementPlan, what: str) -> Iterator[Finding]:
     """A finding if the plan is not the statement's `access`. Small tables are not checked."""
     expected, plan = planned.statement.access, planned.plan
     if expected is None or plan is None or max(workload.row_counts.values(), default=0) < SMALL_ROWS:
@@ -310,7 +296,7 @@ def _access_findings(
     )
     fix = compose("The statement measures something else than its name says: change it, or its `access`")
     evidence = {"statement": planned.name, "expected": expected}
-    yield _finding("P08", context, workload, "warn", text, fix=fix, **evidence)
+    yield make_finding("warn", text, {"workload": workload.title, **evidence}, fix)
 
 
 def _aggregates(sql: str, dialect: Dialect) -> bool:
@@ -385,37 +371,29 @@ def _check_rows(context: Context, workload: SqlWorkload, server: Server, product
             for transaction in transactions[:TRANSACTIONS_MAX]:
                 runner.execute(transaction, sample_number)
     for name, of_statement in executions.items():
-        yield from _row_findings(context, workload, name, of_statement)
+        yield from _row_findings(workload, name, of_statement)
     examined = {name: max(done.examined) for name, done in executions.items() if done.examined}
     if examined:
         listed = join(", ", (f"{name} {count:,}" for name, count in examined.items()))
         text = compose(
             "maximum rows examined per execution, by the server's counters: {listed}", listed=listed
         )
-        yield _finding("P09", context, workload, "note", text, examined=examined)
+        yield make_finding("note", text, {"workload": workload.title, "examined": examined})
 
 
-def _row_findings(
-    context: Context, workload: SqlWorkload, name: str, executions: _Executions
-) -> Iterator[Finding]:
+def _row_findings(workload: SqlWorkload, name: str, executions: _Executions) -> Iterator[Finding]:
     what = compose("statement {name} of {title}", name=name, title=workload.title)
     if executions.refusal:
         is_slow = any(f"(error {code})" in executions.refusal for code in _TIMEOUT_ERRORS)
-        yield _finding(
-            "P09",
-            context,
-            workload,
+        yield make_finding(
             "warn" if is_slow else "stop",
             compose("the server refused {what}: {refusal}", what=what, refusal=executions.refusal),
-            statement=name,
+            {"workload": workload.title, "statement": name},
         )
     if executions.unexpected:
         rows, expected, with_values = executions.unexpected[0]
         level: Level = "stop" if len(executions.unexpected) > 1 else "warn"
-        yield _finding(
-            "P09",
-            context,
-            workload,
+        yield make_finding(
             level,
             compose(
                 "{what} returned an unexpected row count in {number} of {number_2} executions: {rows:,} "
@@ -427,19 +405,15 @@ def _row_findings(
                 with_values=with_values,
                 rows_2=expected,
             ),
-            fix=compose("Fix the data, the range of the parameter, or `rows` of the statement"),
-            statement=name,
-            rows=executions.rows,
-            expected=expected,
+            {"workload": workload.title, "statement": name, "rows": executions.rows, "expected": expected},
+            compose("Fix the data, the range of the parameter, or `rows` of the statement"),
         )
     # P08 checks the plan of a statement that states its access.
     if executions.statement.access is None:
-        yield from _scan_findings(context, workload, name, executions)
+        yield from _scan_findings(workload, name, executions)
 
 
-def _scan_findings(
-    context: Context, workload: SqlWorkload, name: str, executions: _Executions
-) -> Iterator[Finding]:
+def _scan_findings(workload: SqlWorkload, name: str, executions: _Executions) -> Iterator[Finding]:
     worst = max(
         (
             (examined, rows)
@@ -449,10 +423,7 @@ def _scan_findings(
         default=None,
     )
     if worst is not None:
-        yield _finding(
-            "P09",
-            context,
-            workload,
+        yield make_finding(
             "warn",
             compose(
                 "{what} made the server examine {worst:,} rows to return {worst_2:,}: the load would "
@@ -461,9 +432,7 @@ def _scan_findings(
                 worst=worst[0],
                 worst_2=worst[1],
             ),
-            statement=name,
-            examined=worst[0],
-            rows=worst[1],
+            {"workload": workload.title, "statement": name, "examined": worst[0], "rows": worst[1]},
         )
 
 
@@ -623,7 +592,7 @@ def _check_conditions(context: Context, workload: SqlWorkload, server: Server) -
                     **what,
                     refusal=_describe_refusal(problem),
                 )
-                yield _finding("P24", context, workload, "stop", text, condition=condition.name)
+                yield make_finding("stop", text, {"workload": workload.title, "condition": condition.name})
                 continue
             if rows:
                 violations += 1
@@ -638,8 +607,11 @@ def _check_conditions(context: Context, workload: SqlWorkload, server: Server) -
                 fix = compose(
                     "Find out which committed changes {variant} has lost or repeated", variant=context.subject
                 )
-                yield _finding(
-                    "P24", context, workload, "stop", text, fix=fix, condition=condition.name, rows=len(rows)
+                yield make_finding(
+                    "stop",
+                    text,
+                    {"workload": workload.title, "condition": condition.name, "rows": len(rows)},
+                    fix,
                 )
     if not violations:
         text = compose(
@@ -647,21 +619,9 @@ def _check_conditions(context: Context, workload: SqlWorkload, server: Server) -
             title=workload.title,
             number=len(workload.consistency),
         )
-        yield _finding("P24", context, workload, "note", text, conditions=len(workload.consistency))
-
-
-def _finding(
-    code: str,
-    context: Context,
-    workload: SqlWorkload,
-    level: Level,
-    text: str,
-    *,
-    fix: str = "",
-    **evidence: object,
-) -> Finding:
-    """A finding about the statements of `workload` on the context's server."""
-    return Finding(code, level, text, {"workload": workload.title, **evidence}, context.subject, fix=fix)
+        yield make_finding(
+            "note", text, {"workload": workload.title, "conditions": len(workload.consistency)}
+        )
 
 
 def parameter_values(workload: SqlWorkload, number: int) -> dict[str, Value]:

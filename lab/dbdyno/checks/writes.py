@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from dbdyno.checks.register import Context, Moment, check
+from dbdyno.checks.register import Context, Moment, check, make_finding
 from dbdyno.checks.tables import shapes
 from dbdyno.experiment.base import format_duration
 from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload, Variant, Workload
@@ -196,7 +196,7 @@ def _finding(
         "tables": {table: list(names) for table, names in details.items()},
     }
     level: Level = "note" if allowed else "stop"
-    yield Finding("P28", level, text, evidence, variant.name, fix="" if allowed else fix)
+    yield make_finding(level, text, evidence, "" if allowed else fix, variant.name)
 
 
 def _amount(experiment: Experiment, workload: Workload, writes: list[_Write], *, is_replay: bool) -> str:

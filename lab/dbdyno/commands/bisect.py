@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,13 +11,8 @@ from dbdyno.commands import options
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.terminal.messages import print_message
 
-
-class Over(StrEnum):
-    """What `dbdyno bisect` searches."""
-
-    VARIANTS = "variants"
-    VERSIONS = "versions"
-    COMMITS = "commits"
+# What `dbdyno bisect` searches.
+Over = Literal["variants", "versions", "commits"]
 
 
 _Good = Annotated[
@@ -83,7 +77,7 @@ def bisect(  # noqa: PLR0917 — one parameter per option; typer passes them by 
     result_format: Annotated[
         options.TextFormat,
         typer.Option("--format", help="Output format: json prints the record of all steps."),
-    ] = options.TextFormat.TEXT,
+    ] = "text",
 ) -> None:
     """Find the first version or commit that is slower."""
     from dbdyno.experiment.reading import read_document
@@ -109,7 +103,7 @@ def bisect(  # noqa: PLR0917 — one parameter per option; typer passes them by 
         )
     if versions.over == "commits":
         document = with_unequal_software(document)
-    as_json = result_format is options.TextFormat.JSON
+    as_json = result_format == "json"
     with only_measurement(f"dbdyno bisect {file}", print_message, share=share_machine):
         # Builds or installs the two ends.
         bisection = Bisection(

@@ -54,7 +54,7 @@ def capacity(  # noqa: PLR0917 — one parameter per option; typer passes them b
     quiet: options.Quiet = False,
     _verbose: options.Verbose = False,
     language: options.Language = "en",
-    result_format: options.ResultFormat = options.TextFormat.TEXT,
+    result_format: options.ResultFormat = "text",
 ) -> None:
     """Find how many transactions/s a server can serve below a latency limit."""
     from dbdyno.commands.option_document import choose_file
@@ -85,7 +85,7 @@ def capacity(  # noqa: PLR0917 — one parameter per option; typer passes them b
 
     output = Output(
         quiet,
-        result_format is options.TextFormat.JSON,
+        result_format == "json",
         options.require_language(language),
         open_report,
         not no_report,

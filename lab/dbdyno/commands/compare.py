@@ -93,7 +93,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     quiet: options.Quiet = False,
     _verbose: options.Verbose = False,
     language: options.Language = "en",
-    result_format: options.ResultFormat = options.TextFormat.TEXT,
+    result_format: options.ResultFormat = "text",
 ) -> None:
     """Compare the variants of an experiment; print the verdict."""
     from dbdyno.commands.option_document import choose_file
@@ -101,7 +101,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
 
     output = Output(
         quiet,
-        result_format is options.TextFormat.JSON,
+        result_format == "json",
         options.require_language(language),
         open_report,
         not no_report,

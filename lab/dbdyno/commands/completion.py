@@ -10,10 +10,9 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from enum import StrEnum
 from glob import escape, glob
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from typer._completion_classes import completion_init
@@ -27,12 +26,8 @@ _WORDS_VARIABLES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
 _UNQUOTED = re.compile(r"[\w./+,@%-]+")
 
 
-class Shell(StrEnum):
-    """The shells that can complete."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
+# The shells that can complete.
+Shell = Literal["bash", "zsh", "fish"]
 
 
 def completion(

@@ -8,8 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, closing
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -25,12 +24,8 @@ if TYPE_CHECKING:
     from dbdyno.servers.url import Target
 
 
-class Action(StrEnum):
-    """What `dbdyno data` does."""
-
-    LIST = "list"
-    DROP = "drop"
-    RESTORE = "restore"
+# What `dbdyno data` does.
+Action = Literal["list", "drop", "restore"]
 
 
 def data(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
@@ -63,16 +58,16 @@ def data(  # noqa: PLR0917 — one parameter per option; typer passes them by na
     from dbdyno.run.marked_tables import marked_tables
     from dbdyno.servers.url import parse_url
 
-    if forget and action is not Action.RESTORE:
+    if forget and action != "restore":
         raise Problem("--forget belongs to dbdyno data restore", "Leave it out")
     where = parse_url(target)
     # A run that measures on this machine may use the tables or the settings.
     alone = only_measurement(f"dbdyno data {action}", print_message, share=share_machine)
     with closing(options.open_target(where, password_file)) as server:
-        if action is Action.RESTORE:
+        if action == "restore":
             _restore_changes(server, where, alone, yes=yes, forget=forget)
             return
-        if action is Action.LIST:
+        if action == "list":
             server.connect()
             has_changes = _print_changes(server)
         else:
@@ -85,7 +80,7 @@ def data(  # noqa: PLR0917 — one parameter per option; typer passes them by na
         if not tables:
             return
         _print_tables(tables)
-        if action is Action.DROP and (tables := _droppable(tables, where)):
+        if action == "drop" and (tables := _droppable(tables, where)):
             _confirm_drop(tables, where, yes=yes)
             with alone:
                 _drop_tables(server, tables)

@@ -51,7 +51,7 @@ def diff(
     ],
     results: options.Results = options.RESULTS,
     accept_changes: options.AcceptChanges = False,
-    output_format: options.TextOrJson = options.TextFormat.TEXT,
+    output_format: options.TextOrJson = "text",
 ) -> None:
     """Show whether the effects of one run replicate in another one."""
     from dbdyno.commands.stored_run import judge_if_needed, open_run
@@ -98,7 +98,7 @@ def show(answer: Replication, output_format: options.TextFormat, names: Names) -
     """Print the answer: the notes on standard error, and on standard output the loads, then the sentences."""
     from dbdyno.terminal.console import SafeConsole, print_text, result_console
 
-    if output_format is options.TextFormat.JSON:
+    if output_format == "json":
         print(json.dumps(answer.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False))
         return
     err = SafeConsole(stderr=True, highlight=False)
@@ -178,7 +178,7 @@ def _show_documents(
             "Measure the loads of the document: dbdyno read FILE --to-experiment FILE.toml",
             ExitCode.NOT_COMPARABLE,
         )
-    if output_format is options.TextFormat.JSON:
+    if output_format == "json":
         print(json.dumps([_as_dict(*pair) for pair in pairs], indent=1, ensure_ascii=False))
         return
     console = SafeConsole(highlight=False)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -32,12 +31,8 @@ CONNECT_S_MAX = 5.0
 _EQUAL = {"ray": "versions of Ray", "python": "versions of Python", "machine": "kinds of machine"}
 
 
-class FleetAction(StrEnum):
-    """What `dbdyno fleet` does."""
-
-    UP = "up"
-    DOWN = "down"
-    DOCTOR = "doctor"
+# What `dbdyno fleet` does.
+FleetAction = Literal["up", "down", "doctor"]
 
 
 def fleet(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
@@ -75,15 +70,15 @@ def fleet(  # noqa: PLR0917 — one parameter per option; typer passes them by n
     """Start, stop or check the hosts of several load generators ([fleet] in an experiment)."""
     from dbdyno.fleet.cluster import NodeOptions, start_node, stop_nodes
 
-    if file is not None and action is not FleetAction.DOCTOR:
+    if file is not None and action != "doctor":
         raise Problem(f"{file}: an experiment is for dbdyno fleet doctor")
-    if action is FleetAction.UP:
+    if action == "up":
         head = start_node(NodeOptions(join, host, port, cpus))
         print(f"Ray runs on this machine; its head is {head}")
         if join is None:
             print(f"On each other host: dbdyno fleet up --join {head}")
             print("with the same token in ~/.ray/auth_token there (mode 600)")
-    elif action is FleetAction.DOWN:
+    elif action == "down":
         stopped = stop_nodes()
         print(
             f"stopped {stopped} process{'' if stopped == 1 else 'es'} of Ray"

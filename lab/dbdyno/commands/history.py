@@ -55,7 +55,7 @@ def history(  # noqa: PLR0917 — one parameter per option; typer passes them by
     share_machine: options.ShareMachine = False,
     accept_changes: options.AcceptChanges = False,
     language: options.Language = "en",
-    output_format: options.TextOrJson = options.TextFormat.TEXT,
+    output_format: options.TextOrJson = "text",
 ) -> None:
     """Find when an effect changed over the runs of an experiment."""
     from dbdyno.languages import translator
@@ -79,7 +79,7 @@ def history(  # noqa: PLR0917 — one parameter per option; typer passes them by
         with on_standard_error():
             code = _confirm_all(made, confirm_one)
         _, made = _read(experiment, results, limit, language, accept_changes=accept_changes)
-    if output_format is options.TextFormat.JSON:
+    if output_format == "json":
         document = made.model_dump(mode="json")
         print(json.dumps(translate.inside(document), indent=1, ensure_ascii=False, allow_nan=False))
     else:

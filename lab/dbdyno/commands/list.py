@@ -51,7 +51,7 @@ def list(  # noqa: A001, PLR0917 — the command's name; one parameter per optio
     limit: Annotated[int, typer.Option(help="Show at most this many runs, the newest.", min=1)] = SHOWN,
     everything: Annotated[bool, typer.Option("--all", help="Show all runs.")] = False,
     language: options.Language = "en",
-    output_format: options.TextOrJson = options.TextFormat.TEXT,
+    output_format: options.TextOrJson = "text",
 ) -> None:
     """List stored runs with their verdicts, the newest first."""
     from dbdyno.report.summary import summarize
@@ -77,7 +77,7 @@ def list(  # noqa: A001, PLR0917 — the command's name; one parameter per optio
         raise Problem(
             f"none of the runs below {results} is like that", "Leave out --since, --until or --verdict"
         )
-    if output_format is options.TextFormat.JSON:
+    if output_format == "json":
         shown = [
             {key: value for key, value in asdict(summary).items() if key != "texts"} for summary in summaries
         ]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -19,18 +18,12 @@ if TYPE_CHECKING:
     from dbdyno.store.verdict import Gate
 
 
-class TextFormat(StrEnum):
-    """The output formats of `dbdyno compare`, `list` and `show`."""
-
-    TEXT = "text"
-    JSON = "json"
+# The output formats of `dbdyno compare`, `list` and `show`.
+TextFormat = Literal["text", "json"]
 
 
-class Undecided(StrEnum):
-    """What an undecided gate counts as."""
-
-    PASS = "pass"  # noqa: S105 — not a password.
-    FAIL = "fail"
+# What an undecided gate counts as.
+Undecided = Literal["pass", "fail"]
 
 
 def apply_verbosity(option: typer.CallbackParam, value: bool) -> bool:
@@ -193,5 +186,5 @@ def exit_code(gate: Gate, undecided: Undecided | None) -> ExitCode:
         case "not-comparable":
             return ExitCode.NOT_COMPARABLE
         case "undecided":
-            mapped = {None: ExitCode.UNDECIDED, Undecided.PASS: ExitCode.DONE, Undecided.FAIL: ExitCode.WORSE}
+            mapped = {None: ExitCode.UNDECIDED, "pass": ExitCode.DONE, "fail": ExitCode.WORSE}
             return mapped[undecided]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -27,12 +26,8 @@ _READABLE = (
 )
 
 
-class ReadFormat(StrEnum):
-    """The output formats of `dbdyno read`."""
-
-    TEXT = "text"
-    JSON = "json"
-    MD = "md"
+# The output formats of `dbdyno read`.
+ReadFormat = Literal["text", "json", "md"]
 
 
 def read(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
@@ -56,7 +51,7 @@ def read(  # noqa: PLR0917 — one parameter per option; typer passes them by na
     ] = False,
     results: options.Results = options.RESULTS,
     language: options.Language = "en",
-    output_format: Annotated[ReadFormat, typer.Option("--format", help="Output format.")] = ReadFormat.TEXT,
+    output_format: Annotated[ReadFormat, typer.Option("--format", help="Output format.")] = "text",
 ) -> None:
     """Read results, scripts and pages of others; name mistakes."""
     from dbdyno.commands.init import write_translation
@@ -90,7 +85,7 @@ def read(  # noqa: PLR0917 — one parameter per option; typer passes them by na
     compared = combine(readings)
     if compared is not None:
         records.append(record(compared, examine_comparison(compared)))
-    if output_format is ReadFormat.JSON:
+    if output_format == "json":
         answer = [entry.model_dump(mode="json") for entry in records]
         print(json.dumps(answer[0] if len(answer) == 1 else answer, indent=1, ensure_ascii=False))
     else:
@@ -103,7 +98,7 @@ def read(  # noqa: PLR0917 — one parameter per option; typer passes them by na
                 if number == len(readings)
                 else document_record
             )
-            if output_format is ReadFormat.MD:
+            if output_format == "md":
                 print("\n".join(document_markdown(shown, translate)))
             else:
                 print_document(shown, translate)

@@ -43,7 +43,7 @@ def replicate(  # noqa: PLR0917 — one parameter per option; typer passes them 
     no_report: options.NoReport = False,
     share_machine: options.ShareMachine = False,
     _verbose: options.Verbose = False,
-    result_format: options.ResultFormat = options.TextFormat.TEXT,
+    result_format: options.ResultFormat = "text",
 ) -> None:
     """Repeat the comparison of a report on this machine, and say whether its effects replicate."""
     from dbdyno.commands.comparison import Source, agree, measure
@@ -65,7 +65,7 @@ def replicate(  # noqa: PLR0917 — one parameter per option; typer passes them 
     print(f"experiment file: {source.file}", file=sys.stderr)
     experiment = read(source.file, source.profile, changes)
     agree(experiment, str(source.file), yes=yes, changes=_changes(source))
-    as_json = result_format is options.TextFormat.JSON
+    as_json = result_format == "json"
     with on_standard_error() if as_json else contextlib.nullcontext():
         run, code = measure(
             source,

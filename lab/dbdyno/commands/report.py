@@ -11,9 +11,8 @@ standard error too.
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -29,25 +28,15 @@ if TYPE_CHECKING:
 NOT_RENDERED = 1
 
 
-class Format(StrEnum):
-    """The output formats of `dbdyno report`."""
-
-    HTML = "html"
-    MD = "md"
-    PNG = "png"
-    SVG = "svg"
-    CSV = "csv"
-    JSON = "json"
-    PARQUET = "parquet"
-    BENCHER = "bencher"
-    BENCHSTAT = "benchstat"
-    OPENMETRICS = "openmetrics"
-    OTAVA = "otava"
+# The output formats of `dbdyno report`.
+Format = Literal[
+    "html", "md", "png", "svg", "csv", "json", "parquet", "bencher", "benchstat", "openmetrics", "otava"
+]
 
 
 def report(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
     run: options.AnyRun = None,
-    format: Annotated[Format, typer.Option(help="Output format.")] = Format.HTML,  # noqa: A002 — the option's name
+    format: Annotated[Format, typer.Option(help="Output format.")] = "html",  # noqa: A002 — the option's name
     max_loss: options.MaxLoss = None,
     undecided: options.UndecidedAs = None,
     accept_changes: options.AcceptChanges = False,
@@ -123,29 +112,29 @@ def _render(
     from dbdyno.terminal.result import warn_missing_charts
 
     match output_format:
-        case Format.HTML:
+        case "html":
             path = reporting.write(run, warn_missing_charts, language, folder)
             print(path)
             if opens:
                 open_page(path.resolve().as_uri())
-        case Format.SVG | Format.PNG:
-            image: ImageFormat = "svg" if output_format is Format.SVG else "png"
+        case "svg" | "png":
+            image: ImageFormat = "svg" if output_format == "svg" else "png"
             try:
                 for path in reporting.write_charts(run, image, language, folder):
                     print(path)
             except reporting.RenderingError as error:
                 print(f"error: charts cannot be rendered: {error}", file=sys.stderr)
                 raise typer.Exit(not_rendered) from error
-        case Format.MD:
+        case "md":
             from dbdyno.report.markdown import as_markdown
             from dbdyno.report.model import gather
 
             print(as_markdown(gather(run), language=language))
-        case Format.CSV:
+        case "csv":
             print(tables.as_csv(run))
-        case Format.JSON:
+        case "json":
             print(tables.as_json(run))
-        case Format.PARQUET:
+        case "parquet":
             from dbdyno.analysis import Results as Frames
 
             files = (folder or run.judged_path) / "parquet"

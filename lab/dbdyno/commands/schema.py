@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,19 +11,14 @@ import typer
 _SCHEMAS = Path(__file__).parents[1] / "schemas"
 
 
-class SchemaName(StrEnum):
-    """The files with a schema."""
-
-    EXPERIMENT = "experiment"
-    VERDICT = "verdict"
-    MEASURED = "measured"
-    EXPLAINED = "explained"
+# The files with a schema.
+SchemaName = Literal["experiment", "verdict", "measured", "explained"]
 
 
 def schema(
     name: Annotated[
         SchemaName, typer.Argument(help="The experiment file, or a file of a run.")
-    ] = SchemaName.EXPERIMENT,
+    ] = "experiment",
 ) -> None:
     """Print the JSON Schema of the experiment file or a result file."""
     print((_SCHEMAS / f"{name}.schema.json").read_text(encoding="utf-8"), end="")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -19,13 +18,8 @@ if TYPE_CHECKING:
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
-class ServersAction(StrEnum):
-    """What `dbdyno servers` does."""
-
-    LIST = "list"
-    INSTALL = "install"
-    REMOVE = "remove"
-    PATH = "path"
+# What `dbdyno servers` does.
+ServersAction = Literal["list", "install", "remove", "path"]
 
 
 def servers(
@@ -64,13 +58,13 @@ def servers(
     from dbdyno.servers.sources.source import Release, choose_release
 
     _require_valid(action, product, version, source=source, url=url, sha256=sha256)
-    if share_machine and action is not ServersAction.REMOVE:
+    if share_machine and action != "remove":
         raise Problem("--share-machine is for remove", "Leave it out")
-    if action is ServersAction.LIST:
+    if action == "list":
         _print_list(product, version, source)
         return
     product, version = str(product), str(version)
-    if action is ServersAction.INSTALL:
+    if action == "install":
         release = (
             choose_release(product, version, source)
             if url is None
@@ -86,7 +80,7 @@ def servers(
             f"{product} {version}{by_source} is not in {cache.cache_folder()}",
             f"dbdyno servers list shows what is; dbdyno servers install {product} {version} installs it",
         )
-    if action is ServersAction.PATH:
+    if action == "path":
         print(stored.programs)
         return
     # A comparison may need it.
@@ -109,7 +103,7 @@ def _require_valid(
     from dbdyno.servers.sources.source import SOURCES
 
     wrong = []
-    if action is not ServersAction.LIST:
+    if action != "list":
         words = {"PRODUCT": product, "VERSION": version}
         wrong += [f"{name} is missing" for name, word in words.items() if word is None]
     if product not in (None, *PRODUCTS):
@@ -118,7 +112,7 @@ def _require_valid(
         wrong.append(f"{version!r} is no version, which begins with a digit, as in 18 or 11.4.5")
     if source not in (None, *SOURCES):
         wrong.append(f"there is no source {source!r}; there are {', '.join(SOURCES)}")
-    if url and action is not ServersAction.INSTALL:
+    if url and action != "install":
         wrong.append("--url is for install")
     if url and source not in (None, "url"):
         wrong.append("--url and --source exclude each other")

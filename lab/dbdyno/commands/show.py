@@ -14,7 +14,7 @@ def show(  # noqa: PLR0917 — one parameter per option; typer passes them by na
     accept_changes: options.AcceptChanges = False,
     quiet: options.Quiet = False,
     language: options.Language = "en",
-    result_format: options.ResultFormat = options.TextFormat.TEXT,
+    result_format: options.ResultFormat = "text",
 ) -> None:
     """Print the result of a stored run again."""
     from dbdyno.commands.stored_run import judge_if_needed, open_run
@@ -23,7 +23,7 @@ def show(  # noqa: PLR0917 — one parameter per option; typer passes them by na
     from dbdyno.terminal import result
     from dbdyno.terminal.tables import peak, sweep_header, sweep_row
 
-    output = Output(quiet, result_format is options.TextFormat.JSON, options.require_language(language))
+    output = Output(quiet, result_format == "json", options.require_language(language))
     if run is not None and is_imported(folder := find_folder(results, run, (EXPERIMENT, READING))):
         from dbdyno.commands.read import show_stored
 

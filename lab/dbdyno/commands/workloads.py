@@ -25,7 +25,7 @@ def workloads(
             autocompletion=bundled_workloads,
         ),
     ] = None,
-    output_format: options.TextOrJson = options.TextFormat.TEXT,
+    output_format: options.TextOrJson = "text",
 ) -> None:
     """List the bundled workloads, or print one."""
     from dbdyno.experiment.errors import did_you_mean
@@ -37,13 +37,13 @@ def workloads(
             raise Problem(f"there is no bundled workload {show!r}", did_you_mean(show, names))
         workload = _describe(show)
         text = _definition(workload)
-        if output_format is options.TextFormat.JSON:
+        if output_format == "json":
             print(json.dumps({**workload, "definition": text}, indent=1))
         else:
             print(text, end="")
         return
     listed = [_describe(name) for name in names]
-    if output_format is options.TextFormat.JSON:
+    if output_format == "json":
         print(json.dumps(listed, indent=1))
     else:
         columns = [Column("workload"), Column("what it does")]

@@ -14,18 +14,16 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from dbdyno.binary import EngineProblem
-from dbdyno.experiment.model import Experiment
-from dbdyno.experiment.schedule import Trial
 from dbdyno.problem import ExitCode, Problem, is_interrupted
 from dbdyno.run.affinity import on_cpus
-from dbdyno.run.engine import Engine, EngineResult, OpenLines
+from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.run.engine_process import (
     INTERRUPT_S_MAX,
     STOP_S_MAX,
@@ -35,9 +33,6 @@ from dbdyno.run.engine_process import (
     end_process,
     start_process,
 )
-from dbdyno.run.plan import background_plan
-from dbdyno.servers.admin.connection import require_answers
-from dbdyno.servers.server import Server
 from dbdyno.waiting import waiting_for
 
 # Maximum seconds until all of them run: the trial's engine waits 120 s for its own start.
@@ -57,61 +52,7 @@ class BackgroundEnded(EngineProblem):
         self.result = result
 
 
-def run_loads(
-    experiment: Experiment,
-    trial: Trial,
-    plan: Mapping[str, Any],
-    *,
-    server: Server,
-    engine: Engine,
-    on_record: Callable[[Record], None] = lambda _record: None,
-    on_line: Callable[[bytes], None] = lambda _line: None,
-    on_ready: Callable[[], None] = lambda: None,
-    open_file: OpenFile = lambda _title: lambda _line: None,
-    open_lines: OpenLines = lambda _index: lambda _line: None,
-    planned: Sequence[Trial] = (),
-    earlier_trials: int = 0,
-) -> EngineResult:
-    """Run the engine with the plan of a trial, and the trial's background loads with it.
-
-    `on_record`, `on_line` and `on_ready` are those of `Engine.run`; when every connection of the trial is
-    open, the background loads begin, and then `on_ready` is called. `open_file` opens the file for the
-    records of a background load, `open_lines` is that of `Engine.run`, and `planned` and `earlier_trials`
-    are those of `trial_plan`. Raises BackgroundEnded, EngineProblem, ServerProblem, and what the functions
-    raise.
-    """
-    environment, cpus = server.load_address().environment(), experiment.client.cpus
-    loads = experiment.backgrounds(experiment.variant(trial.variant), trial.workload)
-    plans = {
-        load.title: background_plan(experiment, trial, load, plan, planned, earlier_trials=earlier_trials)
-        for load in loads
-    }
-    with _Loads(plans, environment, cpus, engine, open_file) as running:
-
-        def begin() -> None:
-            running.start()
-            on_ready()
-
-        def handle_record(record: Record) -> None:
-            running.require_running()
-            on_record(record)
-
-        result = engine.run(
-            "run",
-            plan,
-            environment,
-            handle_record,
-            cpus,
-            on_line=on_line,
-            on_ready=begin,
-            on_silence=lambda: require_answers(server, "the load generator"),
-            open_lines=open_lines,
-        )
-        running.require_running()
-    return result
-
-
-class _Loads:
+class BackgroundLoads:
     """The background loads of one trial. A context manager: at its end their engines are stopped."""
 
     def __init__(

@@ -24,11 +24,12 @@ from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import FreeForm
 from dbdyno.problem import Problem
-from dbdyno.run.background import OpenFile, run_loads
+from dbdyno.run.background import BackgroundLoads, OpenFile
 from dbdyno.run.engine import Engine, EngineResult, OpenLines, Record, require_within_limits
 from dbdyno.run.failures import HookProblem
+from dbdyno.run.plan import background_plan
 from dbdyno.servers import user_commands
-from dbdyno.servers.admin.connection import answers_within
+from dbdyno.servers.admin.connection import answers_within, require_answers
 from dbdyno.servers.kinds.remote_protocol import open_load_session
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.servers.user_commands import CommandResult, RunningCommand
@@ -205,32 +206,47 @@ class TrialSession:
         earlier_trials: int = 0,
         has_hook: bool = True,
     ) -> None:
-        """Run the load of `plan` with the background loads, and with the hook during_trial if `has_hook`; the
-        other parameters are those of `run_loads`. Raises StoreProblem and FleetProblem.
+        """Run the load of `plan`, and with it the background loads and, if `has_hook`, the hook during_trial.
+
+        `on_line`, `on_record` and `open_lines` are those of `Engine.run`. When every connection of the trial
+        is open, the background loads begin, and then `on_ready` is called. `open_file` opens the file for the
+        records of a background load; `planned` and `earlier_trials` are those of `trial_plan`. Raises
+        StoreProblem, FleetProblem, and what the functions raise.
         """
+        if self.problem is not None:
+            return
+        experiment, trial, server = self.experiment, self.trial, self.server
+        environment, cpus = server.load_address().environment(), experiment.client.cpus
+        plans = {
+            load.title: background_plan(experiment, trial, load, plan, planned, earlier_trials=earlier_trials)
+            for load in experiment.backgrounds(experiment.variant(trial.variant), trial.workload)
+        }
+
+        def begin() -> None:
+            running.start()
+            on_ready()
 
         def handle_record(record: Record) -> None:
+            running.require_running()
             on_record(record)
             if has_hook:
                 self.hooks.handle_record(record)
 
-        if self.problem is not None:
-            return
         try:
-            self.result = run_loads(
-                self.experiment,
-                self.trial,
-                plan,
-                server=self.server,
-                engine=engine,
-                on_record=handle_record,
-                on_line=on_line,
-                on_ready=on_ready,
-                open_file=open_file,
-                open_lines=open_lines,
-                planned=planned,
-                earlier_trials=earlier_trials,
-            )
+            with BackgroundLoads(plans, environment, cpus, engine, open_file) as running:
+                result = engine.run(
+                    "run",
+                    plan,
+                    environment,
+                    handle_record,
+                    cpus,
+                    on_line=on_line,
+                    on_ready=begin,
+                    on_silence=lambda: require_answers(server, "the load generator"),
+                    open_lines=open_lines,
+                )
+                running.require_running()
+            self.result = result
         except (EngineProblem, ServerProblem) as problem:
             self.fail(problem)
 
