@@ -102,8 +102,10 @@ def measured_ratios(
 ) -> Ratios:
     """The same with the load of other processes."""
     both = weighted_pairs(baseline, variant)
-    known = {block: of_block for block, of_block in both.items() if all(t.has(metric) for _, t in of_block)}
-    return weighted_ratios(known, metric)
+    measured = {
+        block: trials for block, trials in both.items() if all(trial.has(metric) for _, trial in trials)
+    }
+    return weighted_ratios(measured, metric)
 
 
 def pair(trials: Sequence[MeasuredTrial], at: PointDict, baseline: str, variant: str) -> Pairs:
