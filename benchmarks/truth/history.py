@@ -18,10 +18,10 @@ from dbdyno.runs.history import (
     Answer,
     Change,
     confirming_blocks,
-    direction,
     effect_of_runs,
     find_changes,
 )
+from dbdyno.stats.bisection import direction
 
 from .row import Guarantee, Row, Sample
 from .simulation import Random, World, experiment, simulate

@@ -151,7 +151,8 @@ def figures(recording: Recording, window: Window, further: Mapping[str, float] |
         dropped=dropped,
         backlog=intervals[-1].get("backlog", 0) if intervals else 0,
         row_count_mismatches=sum(part["row_count_mismatches"] for part in counted),
-        rate_limit_wait=_rate_limit_wait(recording, counted, window),
+        rate_limit_wait=sum(part.get("rate_limit_wait_us", 0) for part in counted)
+        / (window.length_us * recording.plan["load"]["connections"]),
         statements=sum(part["reads"] + part["writes"] + part["other"] for part in counted),
         longest_gap_us=gap_us,
         longest_gap_start_us=gap_start_us if gap_us else None,
@@ -160,12 +161,6 @@ def figures(recording: Recording, window: Window, further: Mapping[str, float] |
         generator_delay_us=float(recording.measure.get("generator", {}).get("client_delay_us_p99") or 0.0),
         generator_steal=_generator_mean(generators, "steal"),
     )
-
-
-def _rate_limit_wait(recording: Recording, parts: Sequence[Span], window: Window) -> float:
-    """The share of the connections' time in which they waited because the rate has a limit."""
-    wait_us = sum(part.get("rate_limit_wait_us", 0) for part in parts)
-    return wait_us / (window.length_us * recording.plan["load"]["connections"]) if wait_us else 0.0
 
 
 def _errors(recording: Recording, parts: Sequence[Span]) -> tuple[dict[str, int], dict[str, str]]:

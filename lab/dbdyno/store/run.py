@@ -403,6 +403,15 @@ class Run:
             return None
         return verdict, measured, explained
 
+    def require_judged(self) -> JudgeFiles:
+        """The files of the judge. Raises StoreProblem if the run was not judged."""
+        judged = self.judge_files()
+        if judged is None:
+            raise StoreProblem(
+                f"{self.path} has not been judged", f"Run dbdyno report {self.path}, which judges it first"
+            )
+        return judged
+
     def _difference(self, experiment: Experiment) -> str:
         """The first keys in which `experiment` differs from this run's experiment, as text; "" if none does.
 

@@ -94,12 +94,6 @@ def progress_lines(now: LiveRun, width: int) -> list[str]:
     ]
 
 
-def interval_line(now: LiveRun) -> str:
-    """The newest interval (a second) of each running trial; "" before the first one."""
-    text = newest_text(now)
-    return compose("now     {text}", text=text) if text else ""
-
-
 def newest_text(now: LiveRun) -> str:
     """The figures of the newest interval of each running trial."""
     return join(
