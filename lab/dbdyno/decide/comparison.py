@@ -102,8 +102,10 @@ def measured_ratios(
 ) -> Ratios:
     """The same with the load of other processes."""
     both = weighted_pairs(baseline, variant)
-    known = {block: of_block for block, of_block in both.items() if all(t.has(metric) for _, t in of_block)}
-    return weighted_ratios(known, metric)
+    with_metric = {
+        block: of_block for block, of_block in both.items() if all(t.has(metric) for _, t in of_block)
+    }
+    return weighted_ratios(with_metric, metric)
 
 
 def pair(trials: Sequence[MeasuredTrial], at: PointDict, baseline: str, variant: str) -> Pairs:

@@ -15,7 +15,7 @@ from prometheus_client.registry import CollectorRegistry
 
 from dbdyno.experiment.metrics import CPU, FEW_PERCENTILES, LATENCY_MEAN, THROUGHPUT, percentile_of
 from dbdyno.exports.series import JudgedRun, read, scaled
-from dbdyno.measure.figures import live_percentile_us
+from dbdyno.stats.histogram import merge, percentile
 from dbdyno.store import Run
 from dbdyno.store.listing import began
 from dbdyno.store.live import LiveRun, LiveTrial
@@ -109,9 +109,11 @@ def _trials(running: tuple[LiveTrial, ...]) -> Iterator[Family]:
         if entry.parts:
             last = entry.parts[-1]
             throughput.add_metric((*labels, last.phase), last.throughput)
+            latencies_us = merge([last.latency_us])
+            ends_us = float(min(latencies_us, default=0)), float(max(latencies_us, default=0))
             for quantile in QUANTILES:
-                if (value_us := live_percentile_us(last, quantile * 100.0)) is not None:
-                    latency.add_metric((*labels, last.phase, str(quantile)), value_us / 1e6)
+                if (value := percentile(latencies_us, quantile * 100.0, *ends_us)) is not None:
+                    latency.add_metric((*labels, last.phase, str(quantile)), value.value_us / 1e6)
     yield from (connections, throughput, latency, transactions, errors)
 
 

@@ -23,9 +23,9 @@ from dbdyno.store import measured
 from dbdyno.store.measured import Figures
 from dbdyno.store.verdict import (
     Change,
-    CombinedEffect,
     Comparison,
     Effect,
+    EffectInZone,
     FactorEffect,
     Point,
     Scaling,
@@ -145,7 +145,7 @@ def _decimals(effect: Change) -> int:
     only they may require a second decimal.
     """
     ends = [end for end in effect.interval_percent or () if end is not None and end > -100.0]
-    return decimals_for(ends, effect.delta_percent if isinstance(effect, Point | CombinedEffect) else None)
+    return decimals_for(ends, effect.delta_percent if isinstance(effect, EffectInZone) else None)
 
 
 def estimate(effect: Change) -> str:

@@ -96,7 +96,7 @@ class WatchApp(App[None]):
             *view.progress_lines(now, self.size.width),
         ]
         if text := view.newest_text(now):
-            lines.append(compose("now  {text}", text=text))
+            lines.append(compose("now     {text}", text=text))
         self._update("#head", lines)
         self._update("#verdict-texts", view.verdict_lines(now, self._experiment))
         self._show_rows(view.rows(now, self._experiment, self.size.width))
