@@ -82,16 +82,8 @@ class DecidedLimits:
 def decided_limits(comparisons: Sequence[Judgement]) -> DecidedLimits:
     """What the procedure has decided of judged comparisons."""
     return DecidedLimits(
-        {
-            (comparison.variant, comparison.workload)
-            for comparison in comparisons
-            if comparison.judged.is_gate_decided
-        },
-        {
-            (comparison.variant, comparison.workload)
-            for comparison in comparisons
-            if comparison.judged.is_gate_decided_alone
-        },
+        {comparison.names[1:] for comparison in comparisons if comparison.judged.is_gate_decided},
+        {comparison.names[1:] for comparison in comparisons if comparison.judged.is_gate_decided_alone},
     )
 
 

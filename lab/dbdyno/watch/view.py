@@ -150,7 +150,7 @@ def _running_text(live_trial: LiveTrial) -> str:
     phase = _WORDS.get(live_trial.phase, live_trial.phase) if live_trial.phase else compose("connecting")
     at = join(", ", (trial_text(live_trial.trial), phase))
     seconds = [part.end_us - part.start_us for part in live_trial.parts if part.phase == live_trial.phase]
-    return join(" ", (at, _seconds(sum(seconds)))) if seconds else at
+    return join(" ", (at, f"{sum(seconds) / 1e6:.1f} s")) if seconds else at
 
 
 def trial_text(trial: Trial) -> str:
@@ -222,7 +222,3 @@ def _sign(now: LiveRun, block: int) -> str:
 
 def _of_block(trials: Iterable[LiveTrial], block: int) -> Sequence[LiveTrial]:
     return [entry for entry in trials if entry.trial.block == block]
-
-
-def _seconds(us: float) -> str:
-    return f"{us / 1e6:.1f} s"
