@@ -20,7 +20,7 @@ from dbdyno.store import Run
 from dbdyno.terminal import result
 from dbdyno.terminal.console import SafeConsole, print_text
 from dbdyno.terminal.messages import Output
-from dbdyno.terminal.progress import TrialTable, show_progress, sparkline
+from dbdyno.terminal.progress import TrialTable, show_progress
 from dbdyno.terminal.tables import peak
 from dbdyno.verdict import judge
 
@@ -57,20 +57,6 @@ def test_wide_characters_count_twice(capsys: pytest.CaptureFixture[str]) -> None
     assert all(cell_len(line) <= 20 for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("values", "length", "bars"),
-    [
-        ([4.0, 8.0, 0.0, 8.0], 4, "▅█▁█"),
-        ([8.0, 0.0, 8.0, 8.0], 2, "▅█"),
-        ([0.0, 0.0], 2, "▁▁"),
-        ([5.0, 5.0], 5, "██"),
-        ([], 3, ""),
-    ],
-)
-def test_a_sparkline_begins_at_0(values: list[float], length: int, bars: str) -> None:
-    assert sparkline(values, length) == bars
-
-
 def run_of(tmp_path: Path) -> Run:
     checks = [asdict(one) for one in (WARNING, replace(WARNING, subject="b"), NOTE)]
     return Judged(making=Making(names=NAMES), checks=checks).write(tmp_path)
@@ -78,7 +64,7 @@ def run_of(tmp_path: Path) -> Run:
 
 def test_the_line_of_a_trial_fits_and_has_its_figures(tmp_path: Path) -> None:
     run = make(tmp_path, Making(names=NAMES, blocks=1))
-    table = TrialTable(run.experiment(), 80)
+    table = TrialTable(run.experiment())
     trial = schedule(run.experiment())[0]
     stored = run.trials()[0]
     row = table.row(trial, stored, "")
@@ -93,7 +79,7 @@ def test_the_line_of_a_trial_fits_and_has_its_figures(tmp_path: Path) -> None:
 
 def test_in_an_open_loop_the_line_has_the_judged_latency(tmp_path: Path) -> None:
     run = make(tmp_path, Making(names=NAMES, blocks=1, connections=(64,), rates=(500.0,)))
-    text = TrialTable(run.experiment(), 80).figures_text(run.trials()[0])
+    text = TrialTable(run.experiment()).figures_text(run.trials()[0])
     assert text.startswith("p95 ")
     assert text.endswith(" ms")
 

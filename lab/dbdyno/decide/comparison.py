@@ -102,10 +102,10 @@ def measured_ratios(
 ) -> Ratios:
     """The same with the load of other processes."""
     both = weighted_pairs(baseline, variant)
-    measured = {
-        block: trials for block, trials in both.items() if all(trial.has(metric) for _, trial in trials)
+    with_metric = {
+        block: of_block for block, of_block in both.items() if all(t.has(metric) for _, t in of_block)
     }
-    return weighted_ratios(measured, metric)
+    return weighted_ratios(with_metric, metric)
 
 
 def pair(trials: Sequence[MeasuredTrial], at: PointDict, baseline: str, variant: str) -> Pairs:
@@ -371,11 +371,9 @@ def metric_entry(
         ],
         curve=verdict.CombinedEffect(
             metric=comparison.scale.metric,
-            **change(overall),
-            confidence=1.0 - comparison.judged.assessment.alpha,
+            **change(overall, comparison.judged.assessment.alpha),
             noise_floor_percent=finite(comparison.floor_percent),
             delta_percent=comparison.scale.delta_percent,
-            blocks=overall.blocks if overall else 0,
             p_value=overall_p_value(comparison.judged),
             verdict=comparison.verdict.value if comparison.verdict else None,
             sentence=sentence,
@@ -419,11 +417,9 @@ def _entry(
         metric=scale.metric,
         baseline=_median(pairs.baseline, scale.metric),
         variant=_median(pairs.variant, scale.metric),
-        **change(effect),
-        confidence=1.0 - comparison.judged.assessment.alpha,
+        **change(effect, comparison.judged.assessment.alpha),
         noise_floor_percent=None,
         delta_percent=scale.delta_percent,
-        blocks=effect.blocks if effect else 0,
         trials=verdict.TrialIndices(
             **{name: [t.index for t in by_block.values()] for name, by_block in by_role.items()}
         ),
@@ -439,15 +435,15 @@ def _median(by_block: Mapping[int, MeasuredTrial], metric: str) -> float | None:
     return median if math.isfinite(median) else None
 
 
-def change(effect: Effect | None) -> dict[str, Any]:
-    """Estimate, interval and bound of an effect, with the keys of verdict.json and explained.json."""
-    if effect is None:
-        return {"effect_percent": None, "interval_percent": None}
-    ends = effect.interval_percent
+def change(effect: Effect | None, alpha: float | None = None) -> dict[str, Any]:
+    """An effect with the keys of verdict.json and explained.json; `alpha` is that of its interval."""
+    ends = effect.interval_percent if effect else None
     return {
-        "effect_percent": finite(effect.effect_percent),
+        "effect_percent": finite(effect.effect_percent) if effect else None,
         "interval_percent": ends and (finite(ends[0]), finite(ends[1])),
-        "bound": None if effect.bound == Bound.EXACT else effect.bound.value,
+        "bound": None if effect is None or effect.bound == Bound.EXACT else effect.bound.value,
+        "blocks": effect.blocks if effect else 0,
+        "confidence": 1.0 - (alpha or (effect.alpha if effect else 0.0)),
     }
 
 

@@ -248,7 +248,6 @@ class _Test:
             variant=amounts[1],
             shown=(amount(measure, amounts[0]), amount(measure, amounts[1])),
             **change(of_blocks),
-            blocks=of_blocks.blocks,
             p_value=self.p_value,
             significant=row.is_tested and is_within(self.p_value, level) and of_blocks.is_significant,
             sentence=sentence(measure, row.pairs.variant, row.pairs.baseline, amounts, row.pairs.per),

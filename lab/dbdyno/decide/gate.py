@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dbdyno.decide.comparison import Comparison as Judgement
 from dbdyno.experiment.family import allows_false_discoveries, has_verdict, is_factorial
@@ -83,16 +82,8 @@ class DecidedLimits:
 def decided_limits(comparisons: Sequence[Judgement]) -> DecidedLimits:
     """What the procedure has decided of judged comparisons."""
     return DecidedLimits(
-        {
-            (comparison.variant, comparison.workload)
-            for comparison in comparisons
-            if comparison.judged.is_gate_decided
-        },
-        {
-            (comparison.variant, comparison.workload)
-            for comparison in comparisons
-            if comparison.judged.is_gate_decided_alone
-        },
+        {comparison.names[1:] for comparison in comparisons if comparison.judged.is_gate_decided},
+        {comparison.names[1:] for comparison in comparisons if comparison.judged.is_gate_decided_alone},
     )
 
 
@@ -144,27 +135,21 @@ def _suites(
         listed = (
             [test.workload for test, _ in tests if test.result == word] if word != "undecided" else undecided
         )
-        suites.append(
-            GatedSuite(
-                variant=variant,
-                result=word,
-                sentence=_suite_sentence(
-                    word,
-                    variant=variant,
-                    baseline=baseline,
-                    number=len(tests),
-                    allowed=compose("the {percent:g} % allowed", percent=max_loss_percent),
-                    count=len(listed),
-                    tests=join(", ", listed[:_LISTED]) + (" …" if len(listed) > _LISTED else ""),
-                ),
-            )
+        where = compose(
+            "gate: {variant} against {baseline} over {number} tests",
+            variant=variant,
+            baseline=baseline,
+            number=len(tests),
         )
+        sentence = compose(
+            _OF_SUITES[word],
+            where=where,
+            allowed=compose("the {percent:g} % allowed", percent=max_loss_percent),
+            count=len(listed),
+            tests=join(", ", listed[:_LISTED]) + (" …" if len(listed) > _LISTED else ""),
+        )
+        suites.append(GatedSuite(variant=variant, result=word, sentence=sentence))
     return suites
-
-
-def _suite_sentence(word: GateResult, **values: Any) -> Text:
-    where = compose("gate: {variant} against {baseline} over {number} tests", **values)
-    return compose(_OF_SUITES[word], **values, where=where)
 
 
 def find_identical(workload: str, comparisons: Iterable[Comparison]) -> Comparison | None:

@@ -83,8 +83,6 @@ class Line:
             baseline=self.baseline,
             variant=self.variant,
             **change(self.effect),
-            confidence=1.0 - self.effect.alpha,
-            blocks=self.effect.blocks,
             direction=self.direction,
         )
 
@@ -332,8 +330,6 @@ def highest_throughput(comparison: Comparison, experiment: Experiment) -> Highes
         baseline=highest[0],
         variant=highest[1],
         **change(effect),
-        confidence=1.0 - effect.alpha,
-        blocks=effect.blocks,
         sentence=_sentence(comparison, highest[0], highest[1], effect),
     )
 

@@ -14,7 +14,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import CollectorRegistry
 
 from dbdyno.experiment.metrics import CPU, FEW_PERCENTILES, LATENCY_MEAN, THROUGHPUT, percentile_of
-from dbdyno.exports.series import JudgedRun, Series, read, scaled
+from dbdyno.exports.series import JudgedRun, read, scaled
 from dbdyno.stats.histogram import merge, percentile
 from dbdyno.store import Run
 from dbdyno.store.listing import began
@@ -156,7 +156,7 @@ def _results(judged: JudgedRun, timestamp: float | None) -> Iterator[Family]:
         for metric, (name, text) in _FAMILIES.items()
     }
     for entry in judged.series:
-        labels = _labels(entry)
+        labels = (entry.variant, entry.workload, entry.point.label)
         for state, count in Counter(trial.status for trial in entry.trials).items():
             trials.add_metric((*labels, state), count, timestamp)
         for metric in judged.metrics:
@@ -195,7 +195,3 @@ def _changes(judged: JudgedRun, timestamp: float | None) -> Iterator[Family]:
         if effect.verdict is not None:
             verdict.add_metric((*labels, effect.verdict), 1, timestamp)
     yield from (*families.values(), verdict)
-
-
-def _labels(series: Series) -> tuple[str, str, str]:
-    return series.variant, series.workload, series.point.label

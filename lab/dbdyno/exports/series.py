@@ -9,7 +9,6 @@ from statistics import median
 
 from dbdyno.experiment.metrics import CAPACITY, LATENCY_MEAN, THROUGHPUT, percentile_of
 from dbdyno.experiment.model import Experiment
-from dbdyno.problem import Problem
 from dbdyno.store import Run
 from dbdyno.store.measured import SHOWN_PERCENTILES, MeasuredTrial, Point
 from dbdyno.store.verdict import WITHOUT_RATIO, Comparison, Effect, VerdictFile
@@ -114,10 +113,7 @@ class JudgedRun:
 
 def read(run: Run) -> JudgedRun:
     """Raises StoreProblem if a file cannot be read, and Problem if the run was not judged."""
-    judged = run.judge_files()
-    if judged is None:
-        raise Problem(f"{run.path} has not been judged", f"Run dbdyno report {run.path}, which judges it")
-    verdict, measured, _ = judged
+    verdict, measured, _ = run.require_judged()
     return JudgedRun(run, run.experiment(), verdict, measured.trials)
 
 

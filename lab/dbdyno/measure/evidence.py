@@ -231,9 +231,11 @@ def _measure_group(
             entry, recording, window, evidence.foreign.shares.get(entry.index), experiment.metrics
         )
         # With an override, effects are those that were measured.
-        measured = replace(measured, foreign_stays=FOREIGN_CODE in experiment.override)
-        background = background_figures(stored[entry.index], experiment, recording, window)
-        measured = replace(measured, background=background)
+        measured = replace(
+            measured,
+            foreign_stays=FOREIGN_CODE in experiment.override,
+            background=background_figures(stored[entry.index], experiment, recording, window),
+        )
         if measured.figures is not None:
             server = stored[entry.index].server
             evidence.unread[entry.index] = server.get("edges_unread", "")

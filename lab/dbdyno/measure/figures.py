@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from dbdyno.experiment.metrics import FEW_PERCENTILES, LATENCY_MEAN, PERCENTILES, percentile_of
@@ -151,7 +150,8 @@ def figures(recording: Recording, window: Window, further: Mapping[str, float] |
         dropped=dropped,
         backlog=intervals[-1].get("backlog", 0) if intervals else 0,
         row_count_mismatches=sum(part["row_count_mismatches"] for part in counted),
-        rate_limit_wait=_rate_limit_wait(recording, counted, window),
+        rate_limit_wait=sum(part.get("rate_limit_wait_us", 0) for part in counted)
+        / (window.length_us * recording.plan["load"]["connections"]),
         statements=sum(part["reads"] + part["writes"] + part["other"] for part in counted),
         longest_gap_us=gap_us,
         longest_gap_start_us=gap_start_us if gap_us else None,
@@ -160,12 +160,6 @@ def figures(recording: Recording, window: Window, further: Mapping[str, float] |
         generator_delay_us=float(recording.measure.get("generator", {}).get("client_delay_us_p99") or 0.0),
         generator_steal=_generator_mean(generators, "steal"),
     )
-
-
-def _rate_limit_wait(recording: Recording, parts: Sequence[Span], window: Window) -> float:
-    """The share of the connections' time in which they waited because the rate has a limit."""
-    wait_us = sum(part.get("rate_limit_wait_us", 0) for part in parts)
-    return wait_us / (window.length_us * recording.plan["load"]["connections"]) if wait_us else 0.0
 
 
 def _errors(recording: Recording, parts: Sequence[Span]) -> tuple[dict[str, int], dict[str, str]]:
@@ -391,17 +385,9 @@ def _ends(histogram: Histogram) -> tuple[float, float]:
     return float(min(histogram, default=0)), float(max(histogram, default=0))
 
 
-@dataclass(frozen=True)
-class Preview:
-    """The figures of one trial over its whole measurement, without the warm-up cut that its block may get."""
-
-    figures: Figures
-    # The metric in every interval or slice of the measurement, in order.
-    series: tuple[float, ...]
-
-
-def preview(trial: StoredTrial, metric: str) -> Preview | None:
-    """The figures of a trial, and the throughput or the latency `metric` over its time; None if it failed.
+def preview(trial: StoredTrial, metric: str) -> Figures | None:
+    """The figures of a trial over its whole measurement, without the warm-up cut that its block may get, with
+    the latency `metric`; None if it failed.
 
     Raises StoreProblem if the stored records cannot be read.
     """
@@ -411,32 +397,10 @@ def preview(trial: StoredTrial, metric: str) -> Preview | None:
     percent = percentile_of(metric)
     further = {metric: percent} if percent is not None and metric not in PERCENTILES else None
     try:
-        window = windows([recording], automatic=False)[0]
-        return Preview(figures(recording, window, further), _series(recording, metric))
-    except (KeyError, TypeError, ValueError, IndexError):
+        return figures(recording, windows([recording], automatic=False)[0], further)
+    except INCOMPLETE:
         # Incomplete records, which check R04 reports.
         return None
-
-
-def _series(recording: Recording, metric: str) -> tuple[float, ...]:
-    parts: Sequence[Span] = recording.counted or [
-        interval for interval in recording.intervals if interval["phase"] == "measure"
-    ]
-    return tuple(_value(part, metric) for part in parts)
-
-
-def _value(part: Span, metric: str) -> float:
-    """The metric of one interval; 0 for the latency of an interval in which no transaction ended."""
-    if not part["events"]:
-        return 0.0
-    percent = percentile_of(metric)
-    if percent is not None:
-        low_us, high_us = part["latency_min_us"] or 0.0, part["latency_max_us"] or 0.0
-        value = percentile(merge([part["latency_us"]]), percent, low_us, high_us)
-        return value.value_us if value else 0.0
-    if metric == LATENCY_MEAN:
-        return part["latency_sum_us"] / part["events"]
-    return part["events"] / ((part["end_us"] - part["start_us"]) / MICROSECONDS)
 
 
 def live_percentile_us(part: Part, percent: float) -> float | None:

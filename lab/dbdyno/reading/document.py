@@ -194,7 +194,13 @@ def parse(content: bytes, name: str) -> Document:
     """
     source = redact_document(_decode(content))
     left_out = LeftOut()
-    is_page = name.lower().endswith((".html", ".htm")) or _is_page(content)
+    # A page begins with a tag, or has many; Markdown has a few.
+    start = content[: 64 << 10]
+    is_page = (
+        name.lower().endswith((".html", ".htm"))
+        or _PAGE.match(start.lstrip()) is not None
+        or len(_PAGE.findall(start)) >= 8
+    )
     numbered = lines_of_html(source, left_out) if is_page else enumerate(_LINE_END.split(source), start=1)
     texts: list[str] = []
     # Compact, because a document may have millions of lines.
@@ -236,12 +242,6 @@ def _parts(text: str, number: int, left_out: LeftOut) -> Iterator[str]:
                 ),
             )
         yield part[:LINE_MAX]
-
-
-def _is_page(content: bytes) -> bool:
-    """Whether these bytes are a page, not Markdown with a few tags: a page begins with a tag, or has many."""
-    start = content[: 64 << 10]
-    return bool(_PAGE.match(start.lstrip())) or len(_PAGE.findall(start)) >= 8
 
 
 def _decode(content: bytes) -> str:

@@ -71,17 +71,10 @@ _URL_MAX = 2_000
 
 
 def lines_of_html(text: str, left_out: LeftOut) -> Iterator[tuple[int, str]]:
-    """Line number in the source, from 1, and text of every line of the page that is not empty."""
-    parser = _Parser(left_out)
-    _feed(text, parser)
-    parser.end_line()
-    yield from parser.lines
-
-
-def _feed(text: str, parser: _Parser) -> None:
-    """Passes the text and the tags of a page to the parser, in a time in proportion to its length: what has
-    no end is not looked for again.
+    """Line number in the source, from 1, and text of every line of the page that is not empty; in a time in
+    proportion to its length: what has no end is not looked for again.
     """
+    parser = _Parser(left_out)
     place = 0
     last_end = text.rfind(">")
     while (start := text.find("<", place)) >= 0:
@@ -97,7 +90,8 @@ def _feed(text: str, parser: _Parser) -> None:
             if tag["end"]:
                 parser.end_tag(name)
             elif name in _RAW:
-                place = _end_of_raw(text, place, name)
+                end_tag = _RAW[name].search(text, place)
+                place = len(text) if end_tag is None else end_tag.start()
             else:
                 parser.start_tag(name, tag["attributes"], text, start)
         elif text.startswith("<!--", start):
@@ -109,12 +103,8 @@ def _feed(text: str, parser: _Parser) -> None:
             parser.add_text(text, start, start + 1)
             place = start + 1
     parser.add_text(text, place, len(text))
-
-
-def _end_of_raw(text: str, place: int, name: str) -> int:
-    """Where the element that begins here ends; the end of the text if it has no end."""
-    end = _RAW[name].search(text, place)
-    return len(text) if end is None else end.start()
+    parser.end_line()
+    yield from parser.lines
 
 
 class _Parser:

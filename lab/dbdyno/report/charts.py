@@ -107,7 +107,8 @@ def card(report: Report, translate: Translate) -> list[Chart]:
         confidence=formatting.confidence(judged.confidence),
         interval=formatting.interval(judged),
     )
-    title = _first_line(report.experiment.question or report.experiment.name, 66)
+    title, *more_lines = _wrapped(report.experiment.question or report.experiment.name, 66)
+    title = f"{title} …" if more_lines else title
     layers = [
         chart_of([{}])
         .mark_rect(color=soft, cornerRadius=0)
@@ -144,11 +145,6 @@ def _wrapped(text: str, width: int = LINE) -> list[str]:
         else:
             lines.append(word)
     return lines if len(lines) <= LINES else [*lines[: LINES - 1], f"{lines[LINES - 1]} …"]
-
-
-def _first_line(text: str, width: int) -> str:
-    line, *more = _wrapped(text, width)
-    return f"{line} …" if more else line
 
 
 def _text(text: str | list[str], y: int, size: int, color: str, *, bold: bool = False) -> Any:

@@ -23,9 +23,9 @@ from dbdyno.store import measured
 from dbdyno.store.measured import Figures
 from dbdyno.store.verdict import (
     Change,
-    CombinedEffect,
     Comparison,
     Effect,
+    EffectInZone,
     FactorEffect,
     Point,
     Scaling,
@@ -145,7 +145,7 @@ def _decimals(effect: Change) -> int:
     only they may require a second decimal.
     """
     ends = [end for end in effect.interval_percent or () if end is not None and end > -100.0]
-    return decimals_for(ends, effect.delta_percent if isinstance(effect, Point | CombinedEffect) else None)
+    return decimals_for(ends, effect.delta_percent if isinstance(effect, EffectInZone) else None)
 
 
 def estimate(effect: Change) -> str:
@@ -346,6 +346,11 @@ def median(point: Point, variant: Literal["baseline", "variant"]) -> str:
     return metric_value(point.metric, getattr(point, variant), censored=is_lower_bound)
 
 
+def point_cells(point: Point) -> tuple[str, str, str]:
+    """The load and the medians of baseline and variant: the first cells of a row."""
+    return load(*measured.Point.of(point.at)), median(point, "baseline"), median(point, "variant")
+
+
 def combined(comparison: Comparison) -> tuple[str, str, str]:
     """The row of the effect over all loads: its title and, with a latency objective, the capacities of
     baseline and variant.
@@ -438,10 +443,7 @@ def metric_rows(
     rows: list[tuple[tuple[str, ...], str | None]] = []
     for entry in comparison.metrics or ():
         name, column = metric_name(entry.curve.metric), entry.curve.confidence
-        effects: list[tuple[str, str, str, Effect]] = [
-            (load(*measured.Point.of(point.at)), median(point, "baseline"), median(point, "variant"), point)
-            for point in entry.points
-        ]
+        effects: list[tuple[str, str, str, Effect]] = [(*point_cells(point), point) for point in entry.points]
         if len(entry.points) > 1:
             effects.append((ALL_LOADS, "", "", entry.curve))
         for at, baseline, variant, effect in effects:

@@ -40,6 +40,7 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
     middle_values = _medians(report, trials, metric)
     unit = compose("offered transactions/s") if report.is_open_loop else compose("connections")
     name, objective = formatting.metric_name(metric), report.experiment.load.latency_objective
+    limit = objective if objective and metric == objective.metric else None
     title = (
         compose("transactions/s") if metric == "throughput" else compose("{name}, milliseconds", name=name)
     )
@@ -51,11 +52,7 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
     y = alt.Y(
         "value:Q",
         # Beyond the capacity the latency is many times as high.
-        scale=(
-            alt.Scale(type="log", nice=True)
-            if objective and metric == objective.metric
-            else alt.Scale(zero=True, nice=True)
-        ),
+        scale=alt.Scale(type="log", nice=True) if limit else alt.Scale(zero=True, nice=True),
         axis=alt.Axis(title=title, tickCount=6, minExtent=48),
     )
     is_line = len(loads_of(trials)) > 1
@@ -71,8 +68,8 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
         lines.encode(x=x, y=y, color=color(report), **({"strokeDash": dash(report)} if is_line else {})),
         marks.encode(x=x, y=y, color=color(report), shape=shape(report)),
     ]
-    if objective and metric == objective.metric:
-        layers.append(chart_of([{"value": objective.limit_s * 1e3}]).mark_rule(strokeDash=[6, 3]).encode(y=y))
+    if limit:
+        layers.append(chart_of([{"value": limit.limit_s * 1e3}]).mark_rule(strokeDash=[6, 3]).encode(y=y))
     metric_name = compose("Throughput") if metric == "throughput" else name
     return Chart(
         name=f"{metric.removesuffix('_us').replace('_', '-')}-{workload}",
@@ -85,11 +82,7 @@ def load_chart(report: Report, workload: str, trials: Sequence[MeasuredTrial], m
             details=_details(middle_values),
         ),
         caption=(_LINES if is_line else _BARS)
-        + (
-            compose(" Dashed: {text}.", text=objective.text())
-            if objective and metric == objective.metric
-            else ""
-        )
+        + (compose(" Dashed: {text}.", text=limit.text()) if limit else "")
         + _failures(trials, metric),
         specification=layered(layers, HALF_WIDTH, HEIGHT),
         width="half",

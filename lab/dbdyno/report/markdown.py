@@ -12,7 +12,6 @@ from dbdyno.report.chart import Chart
 from dbdyno.report.model import Report
 from dbdyno.report.page import design_rows
 from dbdyno.report.tables import LOAD_COLUMNS, SuiteTable, background_rows, load_rows, suite_tables
-from dbdyno.store.measured import Point
 from dbdyno.store.verdict import Comparison, Effect
 from dbdyno.text import compose, join
 
@@ -113,15 +112,11 @@ class _Writer:
             compose("load"), *self._names(comparison), compose("change"), ci, compose("blocks"),
             compose("verdict"),
         )  # fmt: skip
-        lines = [self._escaped(title), "", self._heading(heading), "|---|---:|---:|---:|---:|---:|---|"]
         column = comparison.points[0].confidence
-        for point in comparison.points:
-            medians = formatting.median(point, "baseline"), formatting.median(point, "variant")
-            load = formatting.load(*Point.of(point.at))
-            lines.append(self._row((load, *medians, *self._effect(point, column))))
+        rows = [(*formatting.point_cells(point), *self._effect(point, column)) for point in comparison.points]
         if len(comparison.points) > 1:
-            row = (*formatting.combined(comparison), *self._effect(comparison.curve, column))
-            lines.append(self._row(row))
+            rows.append((*formatting.combined(comparison), *self._effect(comparison.curve, column)))
+        lines = self._table(title, heading, "|---|---:|---:|---:|---:|---:|---|", rows)
         if comparison.order:
             lines += ["", self._escaped(formatting.order_effect(comparison, baseline))]
         return lines
@@ -135,13 +130,11 @@ class _Writer:
             if self._report.experiment.design.blocks > 1
             else compose("{workload}, every variant at every load:", workload=workload)
         )
-        heading = self._heading((compose("variant"), compose("load"), *LOAD_COLUMNS))
-        lines = [self._escaped(title), "", heading, f"|---|---|{'---:|' * len(LOAD_COLUMNS)}"]
+        heading, cells = (compose("variant"), compose("load"), *LOAD_COLUMNS), []
         for row in rows:
             note = f" ({self._escaped(row.failure)})" if row.failure else ""
-            lines.append(
-                self._row((self._escaped(row.variant), self._translate(row.load) + note, *row.cells))
-            )
+            cells.append((self._escaped(row.variant), self._translate(row.load) + note, *row.cells))
+        lines = self._table(title, heading, f"|---|---|{'---:|' * len(LOAD_COLUMNS)}", cells)
         background = background_rows(self._report.trials, self._report.experiment, workload)
         return [*lines, "", *self._list(row.sentence for row in background)]
 
@@ -153,14 +146,9 @@ class _Writer:
             compose("metric"), compose("load"), *self._names(comparison),
             compose("change"), ci, compose("blocks"), compose("verdict"),
         )  # fmt: skip
-        return [
-            self._escaped(compose("Further metrics on {workload}:", workload=comparison.workload)),
-            "",
-            self._heading(heading),
-            "|---|---|---:|---:|---:|---:|---:|---|",
-            *(self._row(row) for row, _ in formatting.metric_rows(comparison, self._report.checks)),
-            "",
-        ]
+        title = compose("Further metrics on {workload}:", workload=comparison.workload)
+        rows = (row for row, _ in formatting.metric_rows(comparison, self._report.checks))
+        return [*self._table(title, heading, "|---|---|---:|---:|---:|---:|---:|---|", rows), ""]
 
     def _secondary_metrics(self, comparison: Comparison) -> list[str]:
         if not comparison.secondary_metrics:
@@ -171,20 +159,19 @@ class _Writer:
             compose("{variant} is", variant=comparison.variant),
         )  # fmt: skip
         title = compose("Secondary metrics on {workload} (lower is better):", workload=comparison.workload)
-        return [
-            self._escaped(title),
-            "",
-            self._heading(heading),
-            "|---|---|---:|---:|---:|---:|---|",
-            *(self._row(row) for row in formatting.secondary_metrics(comparison)),
-            "",
-        ]
+        rows = formatting.secondary_metrics(comparison)
+        return [*self._table(title, heading, "|---|---|---:|---:|---:|---:|---|", rows), ""]
 
     def _effect(self, effect: Effect, confidence: float) -> tuple[str, ...]:
         """The last four columns of a row; `confidence` is the one in the heading."""
         interval = formatting.interval(effect, confidence)
         word = formatting.verdict(effect.verdict, self._report.checks)
         return formatting.estimate(effect), interval, str(effect.blocks), word
+
+    def _table(
+        self, title: str, heading: Iterable[str], ruler: str, rows: Iterable[Iterable[str]]
+    ) -> list[str]:
+        return [self._escaped(title), "", self._heading(heading), ruler, *map(self._row, rows)]
 
     def _list(self, items: Iterable[str]) -> list[str]:
         lines = [f"- {self._escaped(item)}" for item in items]

@@ -16,14 +16,14 @@ from dbdyno.finding import LEVELS, Finding, FreeForm
 from dbdyno.report.replication import embedded
 from dbdyno.result_text import trials_count
 from dbdyno.server_record import ServerRecord
-from dbdyno.store import Run, StoredTrial, StoreProblem
+from dbdyno.store import Run, StoredTrial
 from dbdyno.store.afterwards import ChosenAfterwards, choices_text
 from dbdyno.store.endings import Shares, read_endings, read_resumptions, time_shares
 from dbdyno.store.explained import ComparisonChanges, Costs, ExplainedFile, MeasuredChange, PointChanges
 from dbdyno.store.judgement import LaterJudgement, later_judgements
 from dbdyno.store.measured import ComparisonBlockEffects, MeasuredTrial
 from dbdyno.store.preparation import chosen_workers, derived_warmup_s
-from dbdyno.store.trial import Session
+from dbdyno.store.trial import Session, sessions_of
 from dbdyno.store.verdict import Comparison, FactorEffect, Scaling, VerdictFile
 from dbdyno.text import compose, compose_count, join
 from dbdyno.variables.differences import DURABILITY_NAMES, Difference, differences, durability
@@ -233,21 +233,14 @@ class Report:
 
 def gather(run: Run) -> Report:
     """Read a judged run. Raises StoreProblem if the run was not judged or a file cannot be read."""
-    judged = run.judge_files()
-    if judged is None:
-        raise StoreProblem(
-            f"{run.path} has not been judged", f"Run dbdyno report {run.path}, which judges it first"
-        )
-    verdict, measured, explained = judged
+    verdict, measured, explained = run.require_judged()
     servers: dict[str, ServerRecord] = {}
-    sessions: dict[str, Session] = {}
     trials = run.trials()
+    sessions = sessions_of(trials)
     for trial in trials:
         name = str(trial.meta["variant"])
         if name not in servers and trial.server:
             servers[name] = trial.server
-        if not sessions.get(name):
-            sessions[name] = trial.session()
     experiment = run.experiment()
     derived_s, declared = derived_warmup_s(run), experiment.client.workers
     return Report(
@@ -351,15 +344,11 @@ def _choice(choice: ChosenAfterwards) -> str:
     text = compose(
         "Chosen afterwards, after {trials}: {choices}",
         trials=trials_count(choice.trials),
-        choices=_every_text([choice]),
+        choices=join(", ", [*choice.texts()]),
     )
     overridden = [change for change in choice.changes if change.key.startswith("override.") and change.now]
     reasons = [choice.reason] if choice.reason else [str(entry.now) for entry in overridden]
     return join("", (text, compose(" (“{reason}”)", reason="”, “".join(reasons)) if reasons else "", "."))
-
-
-def _every_text(choices: Sequence[ChosenAfterwards]) -> str:
-    return join(", ", [text for choice in choices for text in choice.texts()])
 
 
 def _summary_sentences(judgement: LaterJudgement) -> str:

@@ -99,16 +99,9 @@ def _failure(exit_code: int, stderr: bytes) -> str:
     if exit_code == 0:
         return ""
     if exit_code < 0:
-        return f"the chart library was ended by {_signal(-exit_code)}{_memory_limit()}"
+        return f"the chart library was ended by {signal.Signals(-exit_code).name}{_memory_limit()}"
     last = stderr.decode(errors="replace").strip().splitlines()[-1:]
     return f"the chart library failed (exit code {exit_code}){''.join(f': {line}' for line in last)}"
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _memory_limit() -> str:

@@ -67,7 +67,8 @@ def summarize(path: Path) -> Summary:
             read_texts(run.judged_path)
         if verdict is None:
             state = "running" if is_running(run) else "not-judged"
-            text = compose("running") if state == "running" else _why_not_judged(run)
+            why = ended_text(next(reversed(read_endings(run)), None), run.findings())
+            text = compose("running") if state == "running" else compose("not judged: {why}", why=why)
             return Summary(**table, state=state, trials=trials, planned=planned, text=text)
     except ChangedRun as problem:
         text = compose("changed since it was measured: {listed}", listed=problem.listed)
@@ -93,12 +94,6 @@ def summarize(path: Path) -> Summary:
         text=join("; ", texts) if texts else compose("one variant"),
         texts=texts,
     )
-
-
-def _why_not_judged(run: Run) -> str:
-    """Not judged, and why the run ended."""
-    endings = read_endings(run)
-    return compose("not judged: {why}", why=ended_text(endings[-1] if endings else None, run.findings()))
 
 
 def _capacity(entry: ServerCapacity) -> str:

@@ -94,47 +94,45 @@ _LIMITS = (
 )
 
 
+# Steal of the load generator's machine, where it is not that of the server.
+_CLIENT = _Limit(
+    "generator_steal",
+    "CPU time",
+    _STEAL_LIMIT,
+    "warn",
+    mark(
+        "the hypervisor gave {mean:.1f} % of the CPU time of the load generator's machine to other machines "
+        "in the trials of {variant} (limit {limit:g} %)"
+    ),
+    _STEAL_FIX,
+)
+
+
 @rule("D02", caveat=mark("the server lacked CPU time or memory"))
 def machine(trials: Sequence[MeasuredTrial], states: Mapping[int, ServerState]) -> Iterator[Finding]:
     """Variants in whose trials the machine lacked CPU time or memory; `states` is by index of the trial."""
-    yield from _client(trials, states)
-    for limit in _LIMITS:
-        values = {i: limit.value(state) for i, state in states.items() if limit.counter in state.machine}
-        for variant, of_variant in by_variant(trials, values).items():
-            mean = fmean(of_variant)
-            if mean > limit.limit:
-                yield Finding(
-                    "D02",
-                    limit.level,
-                    compose(limit.text, mean=mean, variant=variant, limit=limit.limit),
-                    {"counter": limit.counter, "mean": mean, "largest": max(of_variant)},
-                    variant,
-                    fix=compose(limit.fix) if limit.fix else "",
-                )
-
-
-def _client(trials: Sequence[MeasuredTrial], states: Mapping[int, ServerState]) -> Iterator[Finding]:
-    """Steal of the load generator's machine, where it is not that of the server."""
-    values = {
+    of_client = {
         trial.index: 100.0 * trial.figures.generator_steal
         for trial in trials
         if trial.figures is not None and "host_steal_s" not in states.get(trial.index, ServerState()).machine
     }
+    yield from _above(_CLIENT, trials, of_client)
+    for limit in _LIMITS:
+        values = {i: limit.value(state) for i, state in states.items() if limit.counter in state.machine}
+        yield from _above(limit, trials, values)
+
+
+def _above(limit: _Limit, trials: Sequence[MeasuredTrial], values: Mapping[int, float]) -> Iterator[Finding]:
     for variant, of_variant in by_variant(trials, values).items():
-        if (mean := fmean(of_variant)) > _STEAL_LIMIT:
+        mean = fmean(of_variant)
+        if mean > limit.limit:
             yield Finding(
                 "D02",
-                "warn",
-                compose(
-                    "the hypervisor gave {mean:.1f} % of the CPU time of the load generator's machine to "
-                    "other machines in the trials of {variant} (limit {limit:g} %)",
-                    mean=mean,
-                    variant=variant,
-                    limit=_STEAL_LIMIT,
-                ),
-                {"counter": "generator_steal", "mean": mean, "largest": max(of_variant)},
+                limit.level,
+                compose(limit.text, mean=mean, variant=variant, limit=limit.limit),
+                {"counter": limit.counter, "mean": mean, "largest": max(of_variant)},
                 variant,
-                fix=compose(_STEAL_FIX),
+                fix=compose(limit.fix) if limit.fix else "",
             )
 
 

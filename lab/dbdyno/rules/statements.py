@@ -20,7 +20,7 @@ from dbdyno.stats.verdict_rule import BLOCKS_MIN
 from dbdyno.store import StoredTrial
 from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.measured import MeasuredTrial
-from dbdyno.store.trial import Session
+from dbdyno.store.trial import sessions_of
 from dbdyno.text import compose, join
 
 # Counters whose sum is the number of examined rows. PostgreSQL counts rows in table scans and entries in
@@ -128,11 +128,7 @@ def session_differences(stored: Sequence[StoredTrial], experiment: Experiment) -
     """Variants whose connections differ from those of the baseline in one of these properties. A difference
     that the experiment declares is a note.
     """
-    sessions: dict[str, Session] = {}
-    for trial in stored:
-        name = str(trial.meta["variant"])
-        if not sessions.get(name):
-            sessions[name] = trial.session()
+    sessions = sessions_of(stored)
     baseline = experiment.variants[0].name
     base = sessions.get(baseline)
     for variant in experiment.variants[1:]:

@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dbdyno.decide.capacity import capacities
-from dbdyno.decide.comparison import pair
+from dbdyno.decide.comparison import change, pair
 from dbdyno.decide.decision import relevant_to, stops
 from dbdyno.decide.effects import Assessment
 from dbdyno.decide.more_blocks import blocks_for
 from dbdyno.decide.stopping import ComparisonProgress, Progress, finished_trials
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.say.wording import finite
 from dbdyno.stats.bisection import Outcome, Search, classify, direction, level_of_tests, steps_at_most
 from dbdyno.stats.paired import Effect, effect, mean_ratios
 from dbdyno.stats.repeated import Looks
@@ -48,7 +47,10 @@ class Step:
 
     def record(self, begun: StepRecord) -> StepRecord:
         """The record of the step, which had begun."""
-        effects = [_stored(names, entry) for names, entry in self.effects.items()]
+        effects = [
+            PairEffect(version=names[0], against=names[1], p_value=entry.p_value, **change(entry))
+            for names, entry in self.effects.items()
+        ]
         update = {"outcome": self.outcome.value, "blocks": self.blocks, "effects": effects}
         return begun.model_copy(update={**update, "reason": self.reason or None})
 
@@ -118,19 +120,6 @@ class Answer:
         if len(ends) < 2 or ends[0] is None or ends[1] is None:
             return False
         return max(ends[0][0], ends[1][0]) > min(ends[0][1], ends[1][1])
-
-
-def _stored(names: Pair, effect_here: Effect) -> PairEffect:
-    ends = effect_here.interval_percent
-    return PairEffect(
-        version=names[0],
-        against=names[1],
-        effect_percent=finite(effect_here.effect_percent),
-        interval_percent=ends and (finite(ends[0]), finite(ends[1])),
-        confidence=1.0 - effect_here.alpha,
-        p_value=effect_here.p_value,
-        blocks=effect_here.blocks,
-    )
 
 
 def steps_of(versions: Sequence[str]) -> int:

@@ -145,32 +145,26 @@ def has_same_points(first: Experiment, second: Experiment) -> bool:
 
 def _shape_refusals(first: Side, second: Side, names: Sequence[str]) -> Iterator[str]:
     """What the runs lack to be compared at all."""
-    first_experiment, second_experiment = first.experiment, second.experiment
-    if (len(first_experiment.variants) == 1) != (len(second_experiment.variants) == 1):
-        alone, several = names if len(first_experiment.variants) == 1 else (names[1], names[0])
+    both = earlier, later = first.experiment, second.experiment
+    if (len(earlier.variants) == 1) != (len(later.variants) == 1):
+        alone, several = names if len(earlier.variants) == 1 else (names[1], names[0])
         yield compose("{alone} has one variant, and {several} compares several", alone=alone, several=several)
-    elif not are_independent(first_experiment, second_experiment):
-        baselines = [of.variants[0].name for of in (first_experiment, second_experiment)]
+    elif not are_independent(earlier, later):
+        baselines = [of.variants[0].name for of in both]
         yield from _differing(compose("the baseline"), baselines, names)
-        if baselines[0] == baselines[1] and not _common(
-            first_experiment.variants[1:], second_experiment.variants[1:], "name"
-        ):
-            listed = [
-                join(", ", (v.name for v in of.variants[1:])) for of in (first_experiment, second_experiment)
-            ]
+        if baselines[0] == baselines[1] and not _common(earlier.variants[1:], later.variants[1:], "name"):
+            listed = [join(", ", (v.name for v in of.variants[1:])) for of in both]
             yield _values(compose("the variant"), listed, names)
-    if not _common(first_experiment.workloads, second_experiment.workloads, "title"):
+    if not _common(earlier.workloads, later.workloads, "title"):
         yield _values(
             compose("the workload"),
-            [join(", ", (w.title for w in of.workloads)) for of in (first_experiment, second_experiment)],
+            [join(", ", (w.title for w in of.workloads)) for of in both],
             names,
         )
-    metrics = [metric_text(of.metrics[0]) for of in (first_experiment, second_experiment)]
+    metrics = [metric_text(of.metrics[0]) for of in both]
     yield from _differing(compose("the metric"), metrics, names)
-    if not common_points(first_experiment, second_experiment) and not has_same_points(
-        first_experiment, second_experiment
-    ):
-        yield _values(compose("the load"), [_loads(first_experiment), _loads(second_experiment)], names)
+    if not common_points(earlier, later) and not has_same_points(earlier, later):
+        yield _values(compose("the load"), [_loads(earlier), _loads(later)], names)
 
 
 def _point_notes(first: Experiment, second: Experiment, names: Sequence[str]) -> Iterator[str]:

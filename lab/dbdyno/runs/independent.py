@@ -128,11 +128,10 @@ def _verdict(
 
 
 def _sentence(curve: IndependentEffect, shown: str | None, metric: str, where: str, needed: int) -> str:
+    values = {"shown": shown, "where": where, "weaker": WEAKER}
     if shown is None:
         return compose(
-            "The second run and the first cannot be compared: one has no result, {where}. {weaker}.",
-            where=where,
-            weaker=WEAKER,
+            "The second run and the first cannot be compared: one has no result, {where}. {weaker}.", **values
         )
     first_count, second_count = curve.blocks
     blocks = (
@@ -148,26 +147,20 @@ def _sentence(curve: IndependentEffect, shown: str | None, metric: str, where: s
             return compose(
                 "{text}: the second run against the first, {shown}, {where}. {weaker}.",
                 text=text,
-                shown=shown,
-                where=where,
-                weaker=WEAKER,
+                **values,
             )
         case "undecided":
             return compose(
                 "Undecided: the second run against the first, {shown}, {where}; {blocks}. {weaker}.",
-                shown=shown,
-                where=where,
                 blocks=blocks,
-                weaker=WEAKER,
+                **values,
             )
     second, first = compose("the second run"), compose("the first")
     return compose(
         "{relation}: {shown}, {where}; {blocks}. {weaker}.",
         relation=relation(metric, second, first, faster=curve.verdict == "faster"),
-        shown=shown,
-        where=where,
         blocks=blocks,
-        weaker=WEAKER,
+        **values,
     )
 
 

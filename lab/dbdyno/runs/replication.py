@@ -55,8 +55,6 @@ TITLES: dict[Word, str] = {
 
 # design.delta_percent of the two runs; None without.
 Zones = tuple[float | None, float | None]
-# An effect with the zone of equivalence on which its verdict depends.
-EffectInZone = verdict.Point | verdict.CombinedEffect
 
 
 @dataclass(frozen=True)
@@ -163,10 +161,6 @@ def compare_factors(
     return repeated_all
 
 
-def _compare_in_zones(first: EffectInZone, second: EffectInZone, names: Names) -> RepeatedEffect:
-    return compare_effects(first, second, names, (first.delta_percent, second.delta_percent))
-
-
 def _comparison(
     entry: verdict.Comparison,
     first: verdict.Comparison | verdict.MetricComparison,
@@ -179,7 +173,12 @@ def _comparison(
     by_load = {Point.of(point.at): point for point in second.points}
     both = [(point, by_load[load]) for point in first.points if (load := Point.of(point.at)) in by_load]
     points = [
-        RepeatedPoint(**dict(_compare_in_zones(point, second_point, names)), at=point.at)
+        RepeatedPoint(
+            **dict(
+                compare_effects(point, second_point, names, (point.delta_percent, second_point.delta_percent))
+            ),
+            at=point.at,
+        )
         for point, second_point in both
         # The rates of a latency objective have no verdicts of their own.
         if point.verdict or second_point.verdict
@@ -205,7 +204,7 @@ def _curve(
     names: Names,
 ) -> RepeatedEffect:
     """The effect over all loads. One that depends on the load is in the second run if its directions are."""
-    repeated = _compare_in_zones(first, second, names)
+    repeated = compare_effects(first, second, names, (first.delta_percent, second.delta_percent))
     if first.verdict != "mixed" or second.verdict in WITHOUT_EFFECT:
         return repeated
     significant = [point for point in points if point.first.verdict in DIRECTIONS]

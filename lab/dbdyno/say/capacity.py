@@ -62,23 +62,14 @@ def _rate(capacity: MeasuredCapacity, variant: str) -> Text:
 def _interval(capacity: MeasuredCapacity) -> Text:
     if capacity.interval is None:
         return compose("too few blocks for an interval: {number} are needed", number=blocks_needed(ALPHA))
-    confidence = round((1 - ALPHA) * 100)
-    match capacity.interval:
-        case None, float(high):
-            return compose(
-                "{confidence} % interval at most {high}", confidence=confidence, high=rate_text(high)
-            )
-        case float(low), None:
-            return compose(
-                "{confidence} % interval at least {low}", confidence=confidence, low=rate_text(low)
-            )
-        case float(low), float(high):
-            return compose(
-                "{confidence} % interval {low} to {high}",
-                confidence=confidence,
-                low=rate_text(low),
-                high=rate_text(high),
-            )
+    low, high = (None if end is None else rate_text(end) for end in capacity.interval)
+    values = {"confidence": round((1 - ALPHA) * 100), "low": low, "high": high}
+    if low is not None and high is not None:
+        return compose("{confidence} % interval {low} to {high}", **values)
+    if high is not None:
+        return compose("{confidence} % interval at most {high}", **values)
+    if low is not None:
+        return compose("{confidence} % interval at least {low}", **values)
     return compose("the rates do not contain its interval: give lower and higher rates")
 
 

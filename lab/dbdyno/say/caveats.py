@@ -17,7 +17,11 @@ from dbdyno.store.verdict import (
     Comparison,
     FactorEffect,
     Gate,
+    GatedComparison,
+    GatedSuite,
+    HighestThroughput,
     MetricComparison,
+    Suite,
     VerdictFile,
     caveats_text,
 )
@@ -58,6 +62,8 @@ def _summary(finding: Finding) -> str:
 
 # An effect with a sentence that ends with its caveats.
 _Effect = TypeVar("_Effect", CombinedEffect, FactorEffect)
+# One with a sentence without caveats.
+_Sentenced = TypeVar("_Sentenced", Suite, GatedSuite, GatedComparison, HighestThroughput)
 _Compared = TypeVar("_Compared", Comparison, MetricComparison)
 
 
@@ -70,15 +76,12 @@ def mark_chosen(verdict: VerdictFile, choices: Sequence[ChosenAfterwards]) -> Ve
         "This judgement was chosen when data of the run had been seen. Error rates hold only for the "
         "judgement that was planned before."
     )
-    suites = verdict.suites and [
-        suite.model_copy(update={"sentence": _prefixed(suite.sentence, listed)}) for suite in verdict.suites
-    ]
     return verdict.model_copy(
         update={
             "chosen_afterwards": list(choices),
             "family": verdict.family.model_copy(update={"text": text}),
             "comparisons": [_comparison(comparison, listed) for comparison in verdict.comparisons],
-            "suites": suites,
+            "suites": verdict.suites and [_chosen(suite, listed) for suite in verdict.suites],
             "factors": verdict.factors and [_effect(factor, listed) for factor in verdict.factors],
             "gate": verdict.gate and mark_gate(verdict.gate, choices),
         }
@@ -90,19 +93,16 @@ def mark_gate(gate: Gate, choices: Sequence[ChosenAfterwards]) -> Gate:
     if not choices:
         return gate
     listed = choices_text(choices)
-    comparisons, suites = (
-        [entry.model_copy(update={"sentence": _prefixed(entry.sentence, listed)}) for entry in entries]
-        for entries in (gate.comparisons, gate.suites or ())
-    )
-    return gate.model_copy(update={"comparisons": comparisons, "suites": gate.suites and suites})
+    comparisons = [_chosen(entry, listed) for entry in gate.comparisons]
+    suites = gate.suites and [_chosen(entry, listed) for entry in gate.suites]
+    return gate.model_copy(update={"comparisons": comparisons, "suites": suites})
 
 
 def _comparison(entry: Comparison, listed: Text) -> Comparison:
     highest = entry.highest_throughput
-    marked = highest and highest.model_copy(update={"sentence": _prefixed(highest.sentence, listed)})
     return _compared(entry, listed).model_copy(
         update={
-            "highest_throughput": marked,
+            "highest_throughput": highest and _chosen(highest, listed),
             "metrics": entry.metrics and [_compared(metric, listed) for metric in entry.metrics],
         }
     )
@@ -115,6 +115,10 @@ def _compared(entry: _Compared, listed: Text) -> _Compared:
 def _effect(effect: _Effect, listed: Text) -> _Effect:
     sentence = _prefixed(effect.statement, listed) + caveats_text(effect.caveats)
     return effect.model_copy(update={"sentence": sentence})
+
+
+def _chosen(entry: _Sentenced, listed: Text) -> _Sentenced:
+    return entry.model_copy(update={"sentence": _prefixed(entry.sentence, listed)})
 
 
 def _prefixed(sentence: str, listed: Text) -> Text:

@@ -153,12 +153,15 @@ def contrast_title(contrast: Contrast) -> str:
     if len(contrast.factors) == 2:
         partner, factor = contrast.factors
         return compose("whether the effect of {factor} depends on {other}", factor=factor, other=partner)
+    factor, level, base = _parts(contrast)
     return compose(
-        "{factors} {levels} against {baseline_levels}",
-        factors=contrast.factors[0],
-        levels=contrast.levels[0],
-        baseline_levels=contrast.baseline_levels[0],
+        "{factors} {levels} against {baseline_levels}", factors=factor, levels=level, baseline_levels=base
     )
+
+
+def _parts(contrast: Contrast) -> tuple[str, str, str]:
+    """Factor, level and level of the baseline of a main effect."""
+    return contrast.factors[0], contrast.levels[0], contrast.baseline_levels[0]
 
 
 def _main_effect(
@@ -166,11 +169,7 @@ def _main_effect(
 ) -> str:
     metric_scale, overall = scale(experiment), judged.overall
     assert overall is not None, "the caller has checked it"
-    (factor,), (level,), (base,) = (
-        assessed_contrast.contrast.factors,
-        assessed_contrast.contrast.levels,
-        assessed_contrast.contrast.baseline_levels,
-    )
+    factor, level, base = _parts(assessed_contrast.contrast)
     others = [candidate.name for candidate in experiment.factors if candidate.name != factor]
     mean = compose("mean over {join_words}", join_words=join_words(others))
     shown = effect_text(
@@ -258,11 +257,7 @@ def _changes(overall: Effect) -> str:
 
 def _at_each_level(assessed_contrast: AssessedContrast, partner: str, experiment: Experiment) -> str:
     """A factor's effect at each level of another factor: +25.0 % with per-connection, -20.0 % with pool."""
-    (factor,), (level,), (base,) = (
-        assessed_contrast.contrast.factors,
-        assessed_contrast.contrast.levels,
-        assessed_contrast.contrast.baseline_levels,
-    )
+    factor, level, base = _parts(assessed_contrast.contrast)
     names = [each.name for each in experiment.factors]
     position, others = names.index(factor), names.index(partner)
     parts = []

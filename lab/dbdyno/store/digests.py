@@ -78,9 +78,7 @@ def note(path: Path, content: Path) -> None:
     listed = path.with_name(NAME)
     if not listed.exists():
         return
-    with content.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    _append(listed, {"file": path.name, "sha256": digest})
+    _append(listed, {"file": path.name, "sha256": _digest(content)})
     if path.name == _LAST:
         note_folder(path.parents[2], path.parent)
 
@@ -168,9 +166,8 @@ def _changed_files(
         if only is not None and name not in only:
             continue
         if _is_file(path):
-            with path.open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() not in expected:
-                    yield name
+            if _digest(path) not in expected:
+                yield name
         elif name in _REQUIRED and not is_open and not path.with_name(f".{name}.partial").exists():
             yield name
     if listed.is_complete:
@@ -254,6 +251,11 @@ def folders(path: Path) -> list[Path]:
 
 def _is_file(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _size(folder: Path) -> tuple[int, ...]:

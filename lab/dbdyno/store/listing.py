@@ -15,7 +15,7 @@ from typing import Any
 
 from dbdyno.store import files
 from dbdyno.store.files import StoreProblem
-from dbdyno.store.run import Run, new_folder, run_order
+from dbdyno.store.run import Run, new_folder, open_folder, run_order
 
 EXPERIMENT = "experiment.json"
 # How users name a run instead of its folder: the number at the end of the folder's name.
@@ -82,8 +82,7 @@ def began(path: Path) -> datetime | None:
 
 def is_running(run: Run) -> bool:
     """Whether a dbdyno writes to the run."""
-    with files.store_errors(run.path):
-        descriptor = os.open(run.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = open_folder(run.path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -171,7 +171,7 @@ class Run:
 
     def lock(self) -> None:
         """Lock the run against writes of other processes until this process ends. Raises StoreProblem."""
-        descriptor = _open_folder(self.path)
+        descriptor = open_folder(self.path)
         for attempt in range(LOCK_ATTEMPTS):
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -403,6 +403,15 @@ class Run:
             return None
         return verdict, measured, explained
 
+    def require_judged(self) -> JudgeFiles:
+        """The files of the judge. Raises StoreProblem if the run was not judged."""
+        judged = self.judge_files()
+        if judged is None:
+            raise StoreProblem(
+                f"{self.path} has not been judged", f"Run dbdyno report {self.path}, which judges it first"
+            )
+        return judged
+
     def _difference(self, experiment: Experiment) -> str:
         """The first keys in which `experiment` differs from this run's experiment, as text; "" if none does.
 
@@ -447,7 +456,8 @@ def run_order(path: Path) -> tuple[int, str]:
     return int(number[1]) if number else 0, path.name
 
 
-def _open_folder(path: Path) -> int:
+def open_folder(path: Path) -> int:
+    """A descriptor of a folder, for a lock. Raises StoreProblem."""
     """A descriptor of a folder, for a lock. Raises StoreProblem."""
     with files.store_errors(path):
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -456,7 +466,7 @@ def _open_folder(path: Path) -> int:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Lock a folder against other processes within the context. Raises StoreProblem."""
-    descriptor = _open_folder(path)
+    descriptor = open_folder(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
@@ -136,6 +136,16 @@ class StoredTrial:
             return {}
         value: dict[str, Any] = files.read_json(self.path / name)
         return value
+
+
+def sessions_of(trials: Iterable[StoredTrial]) -> dict[str, Session]:
+    """Variant -> what its connections have negotiated, by its first trial that tells it."""
+    sessions: dict[str, Session] = {}
+    for trial in trials:
+        name = str(trial.meta["variant"])
+        if not sessions.get(name):
+            sessions[name] = trial.session()
+    return sessions
 
 
 class TrialWriter:

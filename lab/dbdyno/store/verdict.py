@@ -67,6 +67,20 @@ def caveats_text(caveats: Sequence[str]) -> str:
     )
 
 
+class Sentenced(DocumentPart):
+    """What has a sentence that ends with its caveats."""
+
+    sentence: Composed
+    """The result as a sentence, with its caveats."""
+    caveats: NotEmpty[list[Composed]] = Field(default_factory=list)
+    """The caveats of the sentence, one by one; absent without any."""
+
+    @property
+    def statement(self) -> str:
+        """The sentence without its caveats."""
+        return recall(self.sentence.removesuffix(caveats_text(self.caveats)))
+
+
 class Effect(Change):
     """A change with a verdict."""
 
@@ -81,6 +95,15 @@ class Effect(Change):
     """The verdict; null if an entry of `factors` has the verdict instead, and at the rates of a latency
     objective.
     """
+
+
+class EffectInZone(Effect):
+    """An effect with what its verdict depends on."""
+
+    noise_floor_percent: float | None
+    """The largest difference between identical variants; null if the experiment has no identical variants."""
+    delta_percent: float | None
+    """The equivalence zone (design.delta_percent); null if the experiment sets none."""
 
 
 class TrialIndices(DocumentPart):
@@ -101,13 +124,9 @@ class CensoredMedians(DocumentPart):
     """Whether the variant's median is a lower bound."""
 
 
-class Point(Effect):
+class Point(EffectInZone):
     """One load of a comparison. The intervals of all loads are simultaneous."""
 
-    noise_floor_percent: float | None
-    """The largest difference between identical variants; null if the experiment has no identical variants."""
-    delta_percent: float | None
-    """The equivalence zone (design.delta_percent); null if the experiment sets none."""
     at: PointDict
     """The load: {"connections": n} or {"rate": n}, transactions per second."""
     baseline: float | None
@@ -120,25 +139,12 @@ class Point(Effect):
     """Present if one of the medians is only a lower bound."""
 
 
-class CombinedEffect(Effect):
+class CombinedEffect(Sentenced, EffectInZone):
     """The effect over all loads: in each block, the mean of the log ratios over the loads."""
 
-    noise_floor_percent: float | None
-    """The largest difference between identical variants; null if the experiment has no identical variants."""
-    delta_percent: float | None
-    """The equivalence zone (design.delta_percent); null if the experiment sets none."""
     p_value: float | None
     """p-value of the hypothesis "no difference", from the signed-rank test; null if the run is unfinished.
     With `stopping` it is the smallest level of the procedure at which a look excludes 0, or 1."""
-    sentence: Composed
-    """The verdict as a sentence, with its caveats."""
-    caveats: NotEmpty[list[Composed]] = Field(default_factory=list)
-    """The caveats of the sentence, one by one; absent without any."""
-
-    @property
-    def statement(self) -> str:
-        """The sentence without its caveats."""
-        return recall(self.sentence.removesuffix(caveats_text(self.caveats)))
 
 
 class OrderEffect(DocumentPart):
@@ -197,7 +203,7 @@ class Capacity(DocumentPart):
     """The same of the variant."""
 
 
-class ServerCapacity(DocumentPart):
+class ServerCapacity(Sentenced):
     """The capacity of the only variant of a run on one workload: the highest rate at which its latency stays
     below the limit of the latency objective.
     """
@@ -221,15 +227,6 @@ class ServerCapacity(DocumentPart):
     """What was used up at the highest measured rate that meets the objective: the server's CPUs, row locks,
     or the load generator; `storage` if none of them was, `unknown` if the server's CPUs were not visible.
     Null if no measured rate meets the objective, or every rate does."""
-    sentence: Composed
-    """The capacity as a sentence, with its caveats."""
-    caveats: NotEmpty[list[Composed]] = Field(default_factory=list)
-    """The caveats of the sentence, one by one; absent without any."""
-
-    @property
-    def statement(self) -> str:
-        """The sentence without its caveats."""
-        return recall(self.sentence.removesuffix(caveats_text(self.caveats)))
 
 
 class HighestMedian(DocumentPart):
@@ -296,7 +293,7 @@ class Comparison(DocumentPart):
     """The order effect; absent where it cannot be estimated."""
 
 
-class FactorEffect(Effect):
+class FactorEffect(Sentenced, Effect):
     """A main effect of a factor's level, or the interaction of two factors, on one workload."""
 
     factors: list[str]
@@ -309,15 +306,6 @@ class FactorEffect(Effect):
     """Title of the workload."""
     p_value: float | None
     """p-value of the hypothesis "no effect"; null if the run is unfinished."""
-    sentence: Composed
-    """The verdict as a sentence, with its caveats."""
-    caveats: NotEmpty[list[Composed]] = Field(default_factory=list)
-    """The caveats of the sentence, one by one; absent without any."""
-
-    @property
-    def statement(self) -> str:
-        """The sentence without its caveats."""
-        return recall(self.sentence.removesuffix(caveats_text(self.caveats)))
 
 
 class Scaling(DocumentPart):

@@ -3,20 +3,19 @@
 The line of a trial that ended has its figures, and on a terminal how it went over time::
 
     block  variant       connections  transactions/s  p95 ms
-        1  every-commit            1         1,221.5    1.06  ▆▇█▇▇▆▃▇
-        1  every-commit           16         3,700.2    7.17  █▇▇▇█▇▇█
+        1  every-commit            1         1,221.5    1.06
+        1  every-commit           16         3,700.2    7.17
 
-The sparkline shows the throughput of every second from 0 on. In an open loop, where the throughput is the
-offered rate, line and sparkline show the latency that the verdict compares.
+In an open loop, where the throughput is the offered rate, the line shows the latency that
+the verdict compares.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 
 from rich.cells import cell_len
@@ -29,11 +28,10 @@ from dbdyno import result_text
 from dbdyno.checks import CHECKS
 from dbdyno.decide.stopping import ComparisonProgress
 from dbdyno.experiment.base import format_duration
-from dbdyno.experiment.metrics import THROUGHPUT
 from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
-from dbdyno.measure.figures import Preview, preview
+from dbdyno.measure.figures import preview
 from dbdyno.report import formatting
 from dbdyno.result_text import counted, signed
 from dbdyno.run import progress
@@ -118,7 +116,7 @@ class _Plain:
         match value:
             case progress.Began():
                 self._trials, self._completed = len(value.todo) + value.kept, value.kept
-                self._run, self._table = value.path, TrialTable(self._experiment, self._width())
+                self._run, self._table = value.path, TrialTable(self._experiment)
                 self._begin(value)
             case progress.Step():
                 self._show_step(value.text)
@@ -182,10 +180,6 @@ class _Plain:
         assert self._run is not None, "a trial ends after the run began"
         return StoredTrial(trial_folder(self._run, trial.index))
 
-    def _width(self) -> int:
-        """Cells for the lines of the trials; 0 without sparklines."""
-        return 0
-
     def _remaining_text(self) -> str:
         return self._time_left()
 
@@ -236,10 +230,6 @@ class _Live(_Plain):
             self._console.print(Text(row), soft_wrap=True)
         self._show_step(f"{self._completed} of {self._trials} trials")
 
-    def _width(self) -> int:
-        can_show = (self._console.encoding or "").lower().startswith("utf")
-        return self._console.width if can_show else 0
-
     def _remaining_text(self) -> str:
         return ""
 
@@ -289,16 +279,11 @@ def _trial_text(trial: Trial) -> str:
     return f"block {trial.block + 1}{repeats}, {trial.variant}, {point_text(trial.point)}"
 
 
-_BARS = "▁▂▃▄▅▆▇█"
-# Cells of a sparkline; with fewer than the first it would show nothing.
-_LENGTHS = (5, 30)
-
-
 class TrialTable:
-    """The table of one run. `width` are the cells of a line; 0 prints no sparklines, for logs."""
+    """The table of one run."""
 
-    def __init__(self, experiment: Experiment, width: int = 0) -> None:
-        self._width, self._is_open = width, experiment.load.is_open
+    def __init__(self, experiment: Experiment) -> None:
+        self._is_open = experiment.load.is_open
         self._latency, title = experiment.latency_metric, latency_heading(experiment)
         self._percentile = title.removesuffix(" ms")
         self._has_workloads = len(experiment.workloads) > 1
@@ -327,48 +312,20 @@ class TrialTable:
         load = f"{trial.point.rate or trial.point.connections:g}"
         workload = [trial.workload] if self._has_workloads else []
         cells = [f"{trial.block + 1}", trial.variant, *workload, load]
-        preview_of_trial = None if failure else self._preview(stored)
-        if preview_of_trial is None:
+        figures = None if failure else preview(stored, self._latency)
+        if figures is None:
             return f"{line(self._columns[: len(cells)], cells)}  failed: {failure or 'no figures'}"
-        throughput = [] if self._is_open else [result_text.rate(preview_of_trial.figures.throughput)]
-        text = line(
-            self._columns, [*cells, *throughput, formatting.latency(preview_of_trial.figures, self._latency)]
-        )
-        return f"{text}  {self._sparkline(preview_of_trial, cell_len(text))}".rstrip()
+        throughput = [] if self._is_open else [result_text.rate(figures.throughput)]
+        return line(self._columns, [*cells, *throughput, formatting.latency(figures, self._latency)])
 
     def figures_text(self, stored: StoredTrial) -> str:
         """The figures of a trial in a sentence: its throughput, or in an open loop its latency."""
-        preview_of_trial = self._preview(stored)
-        if preview_of_trial is None:
+        figures = preview(stored, self._latency)
+        if figures is None:
             return "no figures"
         if not self._is_open:
-            return f"{result_text.rate(preview_of_trial.figures.throughput)} transactions/s"
-        return f"{self._percentile} {formatting.latency(preview_of_trial.figures, self._latency)} ms"
-
-    def _preview(self, stored: StoredTrial) -> Preview | None:
-        return preview(stored, self._latency if self._is_open else THROUGHPUT)
-
-    def _sparkline(self, shown_preview: Preview, used: int) -> str:
-        shortest, longest = _LENGTHS
-        length = min(self._width - used - 2, longest, len(shown_preview.series))
-        return (
-            ""
-            if length < min(shortest, len(shown_preview.series))
-            else sparkline(shown_preview.series, length)
-        )
-
-
-def sparkline(values: Sequence[float], length: int) -> str:
-    """At most `length` bars from 0 to the highest of `values`. If there are more values, neighbours share a
-    bar, which shows their mean.
-    """
-    length = min(length, len(values))
-    if length < 1:
-        return ""
-    ends = [round(index * len(values) / length) for index in range(length + 1)]
-    means = [sum(values[low:high]) / (high - low) for low, high in pairwise(ends)]
-    highest = max(means)
-    return "".join(_BARS[round(mean / highest * (len(_BARS) - 1))] if highest else _BARS[0] for mean in means)
+            return f"{result_text.rate(figures.throughput)} transactions/s"
+        return f"{self._percentile} {formatting.latency(figures, self._latency)} ms"
 
 
 class PointTable:

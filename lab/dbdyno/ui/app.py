@@ -220,10 +220,12 @@ class _Editor:
         return True
 
     async def _check(self) -> None:
-        if not self._read():
-            return
+        if self._read():
+            await self._print_cost(self._text.value or "")
+
+    async def _print_cost(self, source: str) -> None:
         self._print(self._translate(compose("Checking …")))
-        _, output = await check(self._text.value or "", self._site.folder, self._site.pages.results)
+        _, output = await check(source, self._site.folder, self._site.pages.results)
         self._print(output)
 
     def _print(self, text: str) -> None:
@@ -237,9 +239,7 @@ class _Editor:
         if re.fullmatch(FILE_NAME, name) is None:
             self._print(f"{name!r} is no name of a file such as my-question.toml")
             return
-        self._print(self._translate(compose("Checking …")))
-        _, output = await check(source, self._site.folder, self._site.pages.results)
-        self._print(output)
+        await self._print_cost(source)
 
         async def begin() -> None:
             start.delete()

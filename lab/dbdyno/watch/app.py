@@ -95,8 +95,8 @@ class WatchApp(App[None]):
             view.state_line(now),
             *view.progress_lines(now, self.size.width),
         ]
-        if line := view.interval_line(now):
-            lines.append(line)
+        if text := view.newest_text(now):
+            lines.append(compose("now     {text}", text=text))
         self._update("#head", lines)
         self._update("#verdict-texts", view.verdict_lines(now, self._experiment))
         self._show_rows(view.rows(now, self._experiment, self.size.width))

@@ -94,12 +94,6 @@ def progress_lines(now: LiveRun, width: int) -> list[str]:
     ]
 
 
-def interval_line(now: LiveRun) -> str:
-    """The newest interval (a second) of each running trial; "" before the first one."""
-    text = newest_text(now)
-    return compose("now     {text}", text=text) if text else ""
-
-
 def newest_text(now: LiveRun) -> str:
     """The figures of the newest interval of each running trial."""
     return join(
@@ -156,7 +150,7 @@ def _running_text(live_trial: LiveTrial) -> str:
     phase = _WORDS.get(live_trial.phase, live_trial.phase) if live_trial.phase else compose("connecting")
     at = join(", ", (trial_text(live_trial.trial), phase))
     seconds = [part.end_us - part.start_us for part in live_trial.parts if part.phase == live_trial.phase]
-    return join(" ", (at, _seconds(sum(seconds)))) if seconds else at
+    return join(" ", (at, f"{sum(seconds) / 1e6:.1f} s")) if seconds else at
 
 
 def trial_text(trial: Trial) -> str:
@@ -228,7 +222,3 @@ def _sign(now: LiveRun, block: int) -> str:
 
 def _of_block(trials: Iterable[LiveTrial], block: int) -> Sequence[LiveTrial]:
     return [entry for entry in trials if entry.trial.block == block]
-
-
-def _seconds(us: float) -> str:
-    return f"{us / 1e6:.1f} s"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from dbdyno.reading.call import Call
 from dbdyno.reading.checks.register import Mistake, check
@@ -28,7 +28,9 @@ def secrets(document: Document, calls: Sequence[Call]) -> Iterator[Mistake]:
 
     Rule: passwords do not belong on command lines, nor databases on the open internet.
     """
-    indexes = [call.first for call in calls if _is_secret(call.options)]
+    indexes = [
+        call.first for call in calls if any(REDACTED in call.options.get(name, "") for name in _PASSWORDS)
+    ]
     indexes += [index for index, text in document.lines() if REDACTED in text and _COMMAND.search(text)]
     if indexes:
         yield Mistake(
@@ -40,10 +42,6 @@ def secrets(document: Document, calls: Sequence[Call]) -> Iterator[Mistake]:
     opened = [index for index, text in document.lines() if _OPEN.search(text)]
     if opened:
         yield Mistake("note", compose("the server is open to every address of the internet"), opened)
-
-
-def _is_secret(options: Mapping[str, str]) -> bool:
-    return any(REDACTED in options.get(name, "") for name in _PASSWORDS)
 
 
 # A number's place with something that is no number: "{2~3000}", "<threads>", "xxx", "스레드수".

@@ -80,17 +80,13 @@ def find(document: Document) -> Iterator[Result]:
             version = match[1]
         elif match := _PROGRESS.search(text):
             intervals.append(decimal(match[1]) or 0.0)
-        elif _begins(text):
+        elif _TYPE.search(text) or "number of clients:" in text or _FIRST.match(text):
             result = _report(document, index, version, tuple(intervals))
             if result is not None:
                 yield result
                 index = result.last
             intervals = []
         index += 1
-
-
-def _begins(text: str) -> bool:
-    return bool(_TYPE.search(text)) or "number of clients:" in text or bool(_FIRST.match(text))
 
 
 def _report(document: Document, first: int, version: str, intervals: tuple[float, ...]) -> Result | None:

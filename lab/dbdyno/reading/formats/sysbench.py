@@ -197,7 +197,8 @@ def _summary(document: Document, start: int) -> tuple[dict[str, Figure], int]:
     figures: dict[str, Figure] = {}
     last = start
     for index, text in document.lines(start):
-        if index - last > _LINES_MAX or (index > start and _begins_again(text, figures)):
+        begins_again = index > start and "transactions" in figures and _START.search(text)
+        if index - last > _LINES_MAX or begins_again:
             break
         if _THREADS.search(text) or _CHECKPOINT.search(text):
             break
@@ -207,11 +208,6 @@ def _summary(document: Document, start: int) -> tuple[dict[str, Figure], int]:
             last = index
             break
     return figures, last
-
-
-def _begins_again(text: str, figures: dict[str, Figure]) -> bool:
-    """Whether a line begins the next summary."""
-    return _START.search(text) is not None and "transactions" in figures
 
 
 def _take(text: str, index: int, figures: dict[str, Figure]) -> bool:

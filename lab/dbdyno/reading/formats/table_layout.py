@@ -64,7 +64,9 @@ def results(rows: Sequence[Sequence[Cell]], captions: Sequence[str], *, has_bars
         return
     if heading[0].value is not None or any(map(is_datum, heading)):
         return
-    if not has_bars and any(map(_is_bare, heading)):
+    if not has_bars and any(
+        _BARE.match(cell.text) and not table_headings.figure(cell.text) for cell in heading
+    ):
         return
     is_keyed = _REPETITION.fullmatch(heading[0].text.strip()) or table_headings.is_load(heading[0].text)
     has_figures = any(table_headings.figure(cell.text) for cell in heading[1:])
@@ -123,11 +125,6 @@ def _pivot(rows: Sequence[Sequence[Cell]]) -> Sequence[Sequence[Cell]]:
         if first
     )
     return [titles, *lines]
-
-
-def _is_bare(cell: Cell) -> bool:
-    """Whether a cell is a number and no figure, such as 95%."""
-    return _BARE.match(cell.text) is not None and not table_headings.figure(cell.text)
 
 
 @dataclass(frozen=True)
