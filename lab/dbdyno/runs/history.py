@@ -156,19 +156,13 @@ def confirming_blocks(step: float, least: float, blocks: Sequence[Sequence[float
     """The number of blocks of each run of a confirmation of a step, which is at least `least`. `blocks` are
     the log ratios of the blocks of earlier runs, which say how much blocks vary.
     """
-    return max(BLOCKS_MIN, math.ceil(_all_blocks(step, least, blocks) / CONFIRMING_RUNS))
-
-
-def _all_blocks(step: float, least: float, blocks: Sequence[Sequence[float]]) -> int:
     pooled = scatter(blocks)
     deviation = pooled[0] if pooled else SCATTER
     target = max(PART * abs(least), min(SIZE, PART * abs(step)))
     counts: Sequence[int] = [*range(BLOCKS_MIN + 2, 20), *range(20, BLOCKS_MAX, 5)]
-    for count in counts:
-        precision = factors(count, cut_off(count, LEVEL, 0.0))
-        if precision is not None and precision[1] * deviation <= target:
-            return count
-    return BLOCKS_MAX
+    precisions = ((count, factors(count, cut_off(count, LEVEL, 0.0))) for count in counts)
+    precise = (count for count, entry in precisions if entry is not None and entry[1] * deviation <= target)
+    return max(BLOCKS_MIN, math.ceil(next(precise, BLOCKS_MAX) / CONFIRMING_RUNS))
 
 
 def history(judged_runs: Sequence[JudgedRun], confirmations: Sequence[JudgedRun]) -> History:
