@@ -73,6 +73,8 @@ def test_ranks_by_hand() -> None:
     assert percentile(histogram, 95, 0, 1000) == Percentile(95.0)
     assert percentile(histogram, 95.1, 0, 1000) == Percentile(96.0)
     assert percentile(histogram, 0, 0, 1000) == Percentile(1.0)
+    with pytest.raises(ValueError, match="must be from 0 to 100"):
+        percentile(histogram, 101, 0, 1000)
 
 
 def test_a_percentile_that_the_censored_can_change_is_a_lower_bound() -> None:

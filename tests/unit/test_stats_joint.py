@@ -180,6 +180,8 @@ def test_edges() -> None:
     assert joint_intervals([], 0.05) == []
     assert joint_intervals([[], []], 0.05) == [None, None]
     assert joint_intervals([[math.nan] * 8, [0.1] * 8], 0.05)[0] is None
+    with pytest.raises(ValueError, match="one difference per block"):
+        joint_intervals([[0.1, 0.2], [0.1]], 0.05)
 
 
 def test_an_infinite_value_counts_as_a_large_one_of_its_sign() -> None:

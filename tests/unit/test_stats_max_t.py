@@ -73,3 +73,5 @@ def test_many_blocks_are_drawn_and_repeat() -> None:
 def test_edges() -> None:
     assert family_p_values([]) == []
     assert family_p_values([[0.3], [0.1]]) == [1.0, 1.0]
+    with pytest.raises(ValueError, match="one difference per block"):
+        family_p_values([[0.1, 0.2], [0.1]])

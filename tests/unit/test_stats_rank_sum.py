@@ -112,3 +112,9 @@ def test_coverage_is_what_the_exact_level_says() -> None:
         assert found is not None
         covered += found.low <= 1.0 <= found.high
     assert 0.95 - 3.0 * math.sqrt(0.05 * 0.95 / count) <= covered / count <= 0.975
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+def test_a_shift_needs_finite_values(value: float) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        shift([value, 1.0], [2.0], 0.05)

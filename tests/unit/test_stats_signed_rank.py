@@ -212,6 +212,14 @@ def test_no_estimate_without_numbers(differences: list[float]) -> None:
         hodges_lehmann(differences)
 
 
+@pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, math.nan])
+def test_a_level_lies_between_0_and_1(alpha: float) -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        interval([0.1] * 8, alpha)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        blocks_needed(alpha)
+
+
 @pytest.mark.parametrize(
     ("sentences", "blocks"), [(1, 6), (2, 7), (3, 7), (4, 8), (6, 8), (7, 9), (10, 9), (12, 9), (13, 10)]
 )

@@ -20,7 +20,6 @@ from dbdyno.servers.server import Description, Server, ServerProblem, StatementR
 from dbdyno.text import compose
 
 Find = Callable[..., Iterator[Finding]]
-_NOTHING: FreeForm = {}
 AnyFind = TypeVar("AnyFind", bound=Find)
 
 
@@ -128,17 +127,18 @@ class Check:
         if not is_late and all(value is not None for value in needed.values()):
             of_server = "" if moment is Moment.DESIGN else context.subject
             for finding in self.find(**needed):
+                # A finding about the machine has its code already, and no subject: it is said once.
                 subject = finding.subject or of_server
                 yield finding if finding.code else replace(finding, code=self.code, subject=subject)
 
 
 def make_finding(
-    level: Level, text: str, evidence: FreeForm = _NOTHING, fix: str = "", subject: str = ""
+    level: Level, text: str, evidence: FreeForm | None = None, fix: str = "", subject: str = ""
 ) -> Finding:
     """A finding of the check that yields it, whose code it gets. `subject`: by default the variant whose
     server runs.
     """
-    return Finding("", level, text, evidence, subject, fix=fix)
+    return Finding("", level, text, evidence or {}, subject, fix=fix)
 
 
 # In the order of their codes, in which they run.

@@ -49,10 +49,8 @@ class Capacities:
 
     def measured_ratios(self) -> Ratios:
         """The same with the load of other processes."""
-        bounds = {block: ratio_bounds(base, self.variant[block]) for block, base in self.baseline.items()}
-        return Ratios(
-            {block: low for block, (low, _) in bounds.items()},
-            {block: high for block, (_, high) in bounds.items()},
+        return Ratios.of(
+            {block: ratio_bounds(base, self.variant[block]) for block, base in self.baseline.items()}
         )
 
     def entry(self) -> verdict.Capacity:

@@ -49,8 +49,13 @@ class Shift:
 
 
 def shift(first: Sequence[float], second: Sequence[float], alpha: float) -> Shift | None:
-    """The shift and its interval at confidence 1 - alpha; None if the samples are too small to reach it."""
+    """The shift and its interval at confidence 1 - alpha; None if the samples are too small to reach it.
+
+    Raises ValueError for values that are not finite.
+    """
     later, earlier = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if not (np.isfinite(later).all() and np.isfinite(earlier).all()):
+        raise ValueError("a shift needs finite values")
     if not later.size or not earlier.size:
         return None
     differences = np.sort((later[:, None] - earlier[None, :]).ravel())

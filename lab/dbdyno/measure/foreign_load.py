@@ -10,7 +10,6 @@ each workload by its own trials: in a suite of many tests almost every block con
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -31,7 +30,7 @@ from dbdyno.finding import Finding
 from dbdyno.measure.slices import block_ratio
 from dbdyno.server_record import ForeignRecord
 from dbdyno.stats.covariate import Rule, adjust
-from dbdyno.stats.paired import Ratios
+from dbdyno.stats.paired import LogBounds, Ratios, sum_bounds
 from dbdyno.store import StoredTrial
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.text import compose, compose_count, join
@@ -144,23 +143,14 @@ def weighted_pairs(
 
 def weighted_ratios(by_block: Mapping[int, Sequence[tuple[float, MeasuredTrial]]], metric: str) -> Ratios:
     """The weighted sums of the logarithms of each block's trials, with the load of other processes."""
-    return Ratios(
-        {block: _bound(trials, metric, upper=False) for block, trials in by_block.items()},
-        {block: _bound(trials, metric, upper=True) for block, trials in by_block.items()},
-    )
+    return Ratios.of({block: _bounds(trials, metric) for block, trials in by_block.items()})
 
 
-def _bound(trials: Sequence[tuple[float, MeasuredTrial]], metric: str, *, upper: bool) -> float:
-    """The lower or upper bound of a weighted sum in one block.
-
-    The lower bound takes the lower bounds of added terms and the upper bounds of subtracted terms.
-    """
+def _bounds(trials: Sequence[tuple[float, MeasuredTrial]], metric: str) -> LogBounds:
     paired = block_ratio(trials, metric)
     if paired is not None:
-        return paired
-    total = sum(weight * trial.log_bounds(metric)[(weight > 0) == upper] for weight, trial in trials)
-    # The sum of infinite bounds with both signs is unknown.
-    return (math.inf if upper else -math.inf) if math.isnan(total) else total
+        return paired, paired
+    return sum_bounds([(weight, trial.log_bounds(metric)) for weight, trial in trials])
 
 
 def weighted_shares(

@@ -174,7 +174,7 @@ def repeated_attempts(
     for variant, indices in _by_variant(trials, attempts).items():
         reasons = Counter(reason for index in indices for reason in attempts[index])
         text = mark("{count} of {variant} ran again after an attempt that gave no result ({most_common})")
-        yield _incomplete("note", text, variant, reasons, number=len(indices), trials=indices)
+        yield _finding_of_attempts("note", text, variant, reasons, number=len(indices), trials=indices)
 
 
 @rule("R04")
@@ -189,10 +189,10 @@ def failures_in_repeated_blocks(replaced_failures: Sequence[tuple[str, str]]) ->
             "{count} of {variant} failed in a block that was repeated because of foreign load "
             "({most_common}). The repeat counts"
         )
-        yield _incomplete("warn", text, variant, reasons, number=number, in_repeated=number)
+        yield _finding_of_attempts("warn", text, variant, reasons, number=number, in_repeated=number)
 
 
-def _incomplete(
+def _finding_of_attempts(
     level: Level, text: str, variant: str, reasons: Counter[str], *, number: int, **evidence: Any
 ) -> Finding:
     values = {"count": trials_count(number), "variant": variant, "most_common": _most_common(reasons)}

@@ -87,12 +87,12 @@ def _caveat_of_warm_state(finding: Finding) -> str:
     return compose(
         "throughput of {variant} still {change}{more}",
         variant=evidence["variant"],
-        change=_moved(percent),
+        change=_movement(percent),
         more=_more_than(evidence.get("baseline")),
     )
 
 
-def _moved(percent: float) -> str:
+def _movement(percent: float) -> str:
     if percent > 0:
         return compose("rose by {percent:.1f} %", percent=percent)
     return compose("fell by {percent:.1f} %", percent=-percent)
@@ -287,7 +287,7 @@ def _drift(change: Change, workload: str, experiment: Experiment, fix: str) -> F
         )
         low, high = ("unknown" if end is None else times(end) for end in interval)
     else:
-        change_text = join("", (_moved(change_percent), _more_than(change.baseline)))
+        change_text = join("", (_movement(change_percent), _more_than(change.baseline)))
         # The end nearer to zero comes first.
         nearest_first = interval if change_percent > 0.0 else interval[::-1]
         low, high = ("unknown" if end is None else f"{abs(end):.1f}" for end in nearest_first)

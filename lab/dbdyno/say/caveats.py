@@ -63,7 +63,7 @@ def _summary(finding: Finding) -> str:
 # An effect with a sentence that ends with its caveats.
 _Effect = TypeVar("_Effect", CombinedEffect, FactorEffect)
 # One with a sentence without caveats.
-_Sentenced = TypeVar("_Sentenced", Suite, GatedSuite, GatedComparison, HighestThroughput)
+_WithSentence = TypeVar("_WithSentence", Suite, GatedSuite, GatedComparison, HighestThroughput)
 _Compared = TypeVar("_Compared", Comparison, MetricComparison)
 
 
@@ -81,7 +81,7 @@ def mark_chosen(verdict: VerdictFile, choices: Sequence[ChosenAfterwards]) -> Ve
             "chosen_afterwards": list(choices),
             "family": verdict.family.model_copy(update={"text": text}),
             "comparisons": [_comparison(comparison, listed) for comparison in verdict.comparisons],
-            "suites": verdict.suites and [_chosen(suite, listed) for suite in verdict.suites],
+            "suites": verdict.suites and [_sentence(suite, listed) for suite in verdict.suites],
             "factors": verdict.factors and [_effect(factor, listed) for factor in verdict.factors],
             "gate": verdict.gate and mark_gate(verdict.gate, choices),
         }
@@ -93,8 +93,8 @@ def mark_gate(gate: Gate, choices: Sequence[ChosenAfterwards]) -> Gate:
     if not choices:
         return gate
     listed = choices_text(choices)
-    comparisons = [_chosen(entry, listed) for entry in gate.comparisons]
-    suites = gate.suites and [_chosen(entry, listed) for entry in gate.suites]
+    comparisons = [_sentence(entry, listed) for entry in gate.comparisons]
+    suites = gate.suites and [_sentence(entry, listed) for entry in gate.suites]
     return gate.model_copy(update={"comparisons": comparisons, "suites": suites})
 
 
@@ -102,7 +102,7 @@ def _comparison(entry: Comparison, listed: Text) -> Comparison:
     highest = entry.highest_throughput
     return _compared(entry, listed).model_copy(
         update={
-            "highest_throughput": highest and _chosen(highest, listed),
+            "highest_throughput": highest and _sentence(highest, listed),
             "metrics": entry.metrics and [_compared(metric, listed) for metric in entry.metrics],
         }
     )
@@ -117,7 +117,7 @@ def _effect(effect: _Effect, listed: Text) -> _Effect:
     return effect.model_copy(update={"sentence": sentence})
 
 
-def _chosen(entry: _Sentenced, listed: Text) -> _Sentenced:
+def _sentence(entry: _WithSentence, listed: Text) -> _WithSentence:
     return entry.model_copy(update={"sentence": _prefixed(entry.sentence, listed)})
 
 

@@ -66,6 +66,8 @@ def percentile(
     known: it is the lower one. Otherwise both are bounds of it. The upper one is infinite if as many values
     are censored as are from the rank on.
     """
+    if not 0.0 <= percent <= 100.0:
+        raise ValueError(f"percent is {percent}; it must be from 0 to 100")
     all_values = merge((list(histogram.items()), list((censored or {}).items())))
     total = sum(all_values.values())
     if total == 0:

@@ -84,7 +84,10 @@ def joint_intervals(
 
     A row contains one difference per block, NaN if the block has none; all rows have the same blocks. The
     result is None for a row with too few blocks to reach `alpha`, and for those not `selected`, if given.
+    Raises ValueError for rows of different lengths.
     """
+    if len({len(row) for row in rows}) > 1:
+        raise ValueError("every row needs one difference per block, NaN where there is none")
     if not rows or not rows[0]:
         return [None] * len(rows)
     values = np.array([finite_row(np.array(row, dtype=np.float64)) for row in rows])
@@ -210,8 +213,10 @@ def family_p_values(differences: Sequence[Sequence[float]]) -> list[float]:
     """A p-value for each row, adjusted for all rows; a row contains one finite difference per block, NaN if
     the block has none.
 
-    With fewer than two differences the p-value is 1.
+    Raises ValueError if rows differ in length. With fewer than two differences the p-value is 1.
     """
+    if len({len(row) for row in differences}) > 1:
+        raise ValueError("every row needs one difference per block")
     values = np.asarray(differences, dtype=np.float64)
     if values.size == 0 or values.shape[1] < 2:
         return [1.0] * len(differences)

@@ -91,6 +91,12 @@ class Ratios:
     # The values as measured, if the bounds are those of what other processes may have cost; else None.
     measured: Mapping[int, float] | None = None
 
+    @classmethod
+    def of(cls, bounds: Mapping[int, LogBounds]) -> Ratios:
+        """The ratios with these bounds, by block."""
+        lows = {block: low for block, (low, _) in bounds.items()}
+        return cls(lows, {block: high for block, (_, high) in bounds.items()})
+
     @property
     def is_exact(self) -> bool:
         """Whether every ratio is known and finite."""
@@ -109,7 +115,16 @@ class Ratios:
 
 def ratio_bounds(base: LogBounds, bounds: LogBounds) -> LogBounds:
     """Bounds of a log ratio, from the bounds of both logarithms; infinite if unknown."""
-    low, high = bounds[0] - base[1], bounds[1] - base[0]
+    return sum_bounds([(-1.0, base), (1.0, bounds)])
+
+
+def sum_bounds(terms: Sequence[tuple[float, LogBounds]]) -> LogBounds:
+    """Bounds of a sum of logarithms with weights; infinite if unknown, as for infinite terms of both signs.
+
+    The lower bound takes the lower bounds of added terms and the upper bounds of subtracted terms.
+    """
+    low = sum(weight * bounds[weight < 0.0] for weight, bounds in terms)
+    high = sum(weight * bounds[weight > 0.0] for weight, bounds in terms)
     return (-math.inf if math.isnan(low) else low), (math.inf if math.isnan(high) else high)
 
 

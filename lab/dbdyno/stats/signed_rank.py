@@ -169,6 +169,8 @@ def interval(
 
     It excludes zero exactly if ``p_value(differences) <= alpha``. `unknown` as in `walsh_averages`.
     """
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"alpha is {alpha}; it must be between 0 and 1")
     values = np.asarray(differences, dtype=np.float64)
     averages = walsh_averages(values, unknown)
     exact = values.size <= EXACT_MAX
@@ -183,4 +185,6 @@ def blocks_needed(alpha: float) -> int:
 
     It is 6 for 0.05, 7 for a third of that, and 8 for a sixth.
     """
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"alpha is {alpha}; it must be between 0 and 1")
     return math.ceil(math.log2(2.0 / alpha) - 1e-12)

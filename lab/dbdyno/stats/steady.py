@@ -68,9 +68,11 @@ def mser5(series: Sequence[float], limit: int | None = None) -> int | None:
     # Squared standard error of the mean of the rest, for each number of discarded batches. The variances come
     # from sums from the end on; differences from the last mean keep those of a constant rest exactly zero.
     rests = batches - np.arange(most + 1)
-    tail = means[::-1] - means[-1]
-    sums, squares = (np.cumsum(values)[::-1][: most + 1] / rests for values in (tail, tail**2))
-    errors = (squares - sums**2) / rests
+    differences = means[::-1] - means[-1]
+    mean, mean_square = (
+        np.cumsum(values)[::-1][: most + 1] / rests for values in (differences, differences**2)
+    )
+    errors = (mean_square - mean**2) / rests
     return int(np.argmin(errors)) * BATCH_SIZE
 
 

@@ -458,7 +458,6 @@ def run_order(path: Path) -> tuple[int, str]:
 
 def open_folder(path: Path) -> int:
     """A descriptor of a folder, for a lock. Raises StoreProblem."""
-    """A descriptor of a folder, for a lock. Raises StoreProblem."""
     with files.store_errors(path):
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 

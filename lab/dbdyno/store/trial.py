@@ -139,7 +139,7 @@ class StoredTrial:
 
 
 def sessions_of(trials: Iterable[StoredTrial]) -> dict[str, Session]:
-    """Variant -> what its connections have negotiated, by its first trial that tells it."""
+    """Variant -> what its connections have negotiated, by its first trial with a record of it."""
     sessions: dict[str, Session] = {}
     for trial in trials:
         name = str(trial.meta["variant"])

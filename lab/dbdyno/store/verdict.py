@@ -67,7 +67,7 @@ def caveats_text(caveats: Sequence[str]) -> str:
     )
 
 
-class Sentenced(DocumentPart):
+class WithSentence(DocumentPart):
     """What has a sentence that ends with its caveats."""
 
     sentence: Composed
@@ -139,7 +139,7 @@ class Point(EffectInZone):
     """Present if one of the medians is only a lower bound."""
 
 
-class CombinedEffect(Sentenced, EffectInZone):
+class CombinedEffect(WithSentence, EffectInZone):
     """The effect over all loads: in each block, the mean of the log ratios over the loads."""
 
     p_value: float | None
@@ -203,7 +203,7 @@ class Capacity(DocumentPart):
     """The same of the variant."""
 
 
-class ServerCapacity(Sentenced):
+class ServerCapacity(WithSentence):
     """The capacity of the only variant of a run on one workload: the highest rate at which its latency stays
     below the limit of the latency objective.
     """
@@ -293,7 +293,7 @@ class Comparison(DocumentPart):
     """The order effect; absent where it cannot be estimated."""
 
 
-class FactorEffect(Sentenced, Effect):
+class FactorEffect(WithSentence, Effect):
     """A main effect of a factor's level, or the interaction of two factors, on one workload."""
 
     factors: list[str]
